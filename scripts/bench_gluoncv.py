@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+"""Benchmark GluonCV networks: TVM with oneDNN against TVM alone and MXNet (see --help)."""
+
+import sys
+from pathlib import Path
+
+# Run from a checkout as well as against an installed package.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from tvm_dnnl_byoc.bench.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

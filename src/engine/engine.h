@@ -1,0 +1,97 @@
+/*!
+ * \file engine.h
+ * \brief The C ABI of the engine: a JSON graph in, oneDNN primitives run on DLTensors out.
+ *
+ * The engine knows nothing of TVM. No exception crosses this boundary: every function returns a
+ * dnnl_byoc_status_t, and dnnl_byoc_last_error() gives the text of the calling thread's last
+ * failure. The JSON format is documented in graph.h.
+ */
+#ifndef DNNL_BYOC_ENGINE_ENGINE_H_
+#define DNNL_BYOC_ENGINE_ENGINE_H_
+
+#include <dlpack/dlpack.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DNNL_BYOC_API __attribute__((visibility("default")))
+
+/*! \brief What a call came to. */
+typedef enum {
+  dnnl_byoc_success = 0,
+  /*! \brief The caller's fault: malformed JSON, wrong shape, dtype, or number of tensors. */
+  dnnl_byoc_invalid_argument = 1,
+  /*! \brief A valid graph that oneDNN has no (or only a reference) implementation for. */
+  dnnl_byoc_unsupported = 2,
+  /*! \brief Anything else: out of memory, an error inside oneDNN. */
+  dnnl_byoc_runtime_error = 3,
+} dnnl_byoc_status_t;
+
+/*! \brief One graph with its constants; safe to run from many threads at once. */
+typedef struct dnnl_byoc_engine* dnnl_byoc_engine_t;
+
+/*!
+ * \brief Parses a graph. One that has no constants is compiled at once, others when they arrive.
+ * \param json The graph, zero-terminated.
+ * \param engine Receives the engine; to be released with dnnl_byoc_destroy().
+ */
+DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_create(const char* json, dnnl_byoc_engine_t* engine);
+
+/*!
+ * \brief Compiles the graph and repacks the constants into the layouts that primitives want.
+ *
+ * The tensors are copied: the caller may free them afterwards. Calling it again is harmless and
+ * does nothing, so that threads may race to initialise one engine.
+ * \param constants In the order of the graph's "constants"; compact and on the CPU.
+ */
+DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_set_constants(dnnl_byoc_engine_t engine,
+                                                         const DLTensor* const* constants,
+                                                         size_t count);
+
+/*!
+ * \brief Runs the graph. Thread-safe: concurrent calls work in execution contexts of their own.
+ * \param inputs In the order of the graph's "inputs"; compact and on the CPU; never written to.
+ * \param outputs In the order of the graph's "outputs"; written in place, without a copy.
+ */
+DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_run(dnnl_byoc_engine_t engine,
+                                               const DLTensor* const* inputs, size_t num_inputs,
+                                               DLTensor* const* outputs, size_t num_outputs);
+
+/*! \brief How many inputs and outputs dnnl_byoc_run() expects. */
+DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_arity(dnnl_byoc_engine_t engine, size_t* num_inputs,
+                                                 size_t* num_outputs);
+
+/*! rief Releases an engine; NULL is allowed. No call on it may be under way. */
+DNNL_BYOC_API void dnnl_byoc_destroy(dnnl_byoc_engine_t engine);
+
+/*!
+ * \brief Whether oneDNN has a fast implementation for every node of a graph, on this machine.
+ *
+ * Creates primitive descriptors only: no code generation, no constants needed.
+ * \return dnnl_byoc_success, or dnnl_byoc_unsupported with the reason in dnnl_byoc_last_error().
+ */
+DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_supports(const char* json);
+
+/*!
+ * \brief Describes the compiled plan and times its steps, as JSON.
+ *
+ * \param runs How often to run the plan on made-up inputs; 0 describes it without running.
+ * \param json Receives {"steps": [{"kind", "impl", "layouts", "post_ops", "ms"}...], "reorders",
+ *   "arena_bytes", "scratchpad_bytes", "constant_bytes", "ms"}. "ms" are medians. Owned by the
+ *   calling thread, valid until its next call of this function.
+ */
+DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_profile(dnnl_byoc_engine_t engine, int runs,
+                                                   const char** json);
+
+/*! \brief {"onednn": "3.2.0", "isa": "AVX512_CORE_AMX", "runtime": "OMP"} as JSON. */
+DNNL_BYOC_API const char* dnnl_byoc_build_info(void);
+
+/*! \brief The text of the calling thread's last failure; "" if there was none. */
+DNNL_BYOC_API const char* dnnl_byoc_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // DNNL_BYOC_ENGINE_ENGINE_H_

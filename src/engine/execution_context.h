@@ -1,0 +1,58 @@
+/*!
+ * \file execution_context.h
+ * \brief What one run of a plan needs for itself: memory, argument arrays, a stream.
+ */
+#ifndef DNNL_BYOC_ENGINE_EXECUTION_CONTEXT_H_
+#define DNNL_BYOC_ENGINE_EXECUTION_CONTEXT_H_
+
+#include <cstdlib>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
+#include <vector>
+
+#include "plan.h"
+
+namespace dnnl_byoc {
+
+/*! \brief Runs one plan, one call at a time; concurrent calls take a context each. */
+class ExecutionContext {
+ public:
+  /*! \param plan With loaded constants; must outlive the context. */
+  explicit ExecutionContext(const Plan& plan);
+
+  /*! \brief Points the plan's external values at the caller's memory. */
+  void bind(const std::vector<void*>& inputs, const std::vector<void*>& outputs);
+
+  /*! \brief Executes all steps on what was bound last. */
+  void run();
+
+  /*! \brief Executes one step and returns when it is done; for the profile. */
+  void run_step(size_t step);
+
+ private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  using Buffer = std::unique_ptr<void, Free>;
+  struct Call {
+    const_dnnl_primitive_t primitive;
+    int num_args;
+    const dnnl_exec_arg_t* args;
+  };
+
+  static Buffer allocate(size_t bytes);
+  void execute(const Call& call);
+
+  Buffer arena_;
+  Buffer scratchpad_;
+  dnnl::stream stream_;
+  std::vector<memory> memories_;  // owns what args_ refers to
+  std::vector<dnnl_exec_arg_t> args_;
+  std::vector<Call> calls_;
+  std::vector<std::pair<dnnl_memory_t, int>> inputs_;  // with the number of the caller's tensor
+  std::vector<std::pair<dnnl_memory_t, int>> outputs_;
+};
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_EXECUTION_CONTEXT_H_

@@ -1,0 +1,178 @@
+#include "graph.h"
+
+#include <map>
+#include <set>
+
+#include "error.h"
+
+namespace dnnl_byoc {
+namespace {
+
+using nlohmann::json;
+
+const std::map<std::string, memory::data_type> kDtypes = {
+    {"f32", memory::data_type::f32}, {"bf16", memory::data_type::bf16},
+    {"f16", memory::data_type::f16}, {"s32", memory::data_type::s32},
+    {"s8", memory::data_type::s8},   {"u8", memory::data_type::u8},
+};
+
+using Algorithms = std::map<std::string, dnnl::algorithm>;
+
+const Algorithms kEltwise = {
+    {"relu", dnnl::algorithm::eltwise_relu},
+    {"clip", dnnl::algorithm::eltwise_clip},
+    {"logistic", dnnl::algorithm::eltwise_logistic},
+    {"tanh", dnnl::algorithm::eltwise_tanh},
+    {"linear", dnnl::algorithm::eltwise_linear},
+};
+
+const Algorithms kBinary = {
+    {"add", dnnl::algorithm::binary_add},
+    {"mul", dnnl::algorithm::binary_mul},
+};
+
+dnnl::algorithm find_algorithm(const Algorithms& table, const char* what, const std::string& alg) {
+  auto it = table.find(alg);
+  if (it != table.end()) return it->second;
+  std::string known;
+  for (const auto& entry : table) known += (known.empty() ? "" : ", ") + entry.first;
+  throw InvalidArgument(text("graph: expected ", what, " alg to be one of ", known, ", got ", alg));
+}
+
+ExternalTensor parse_tensor(const json& j) {
+  const auto dtype = j.at("dtype").get<std::string>();
+  auto it = kDtypes.find(dtype);
+  if (it == kDtypes.end()) throw InvalidArgument("graph: expected a oneDNN dtype, got " + dtype);
+  auto shape = j.at("shape").get<memory::dims>();
+  if (shape.size() > DNNL_MAX_NDIMS)
+    throw InvalidArgument(
+        text("graph: expected rank <= ", DNNL_MAX_NDIMS, ", got ", shape_name(shape)));
+  for (auto dim : shape)
+    if (dim < 0) throw InvalidArgument("graph: expected sizes >= 0, got " + shape_name(shape));
+  return {j.at("id").get<int>(), it->second, std::move(shape)};
+}
+
+PostOp parse_post_op(const json& j) {
+  PostOp op;
+  const auto kind = j.at("kind").get<std::string>();
+  const auto alg = j.at("alg").get<std::string>();
+  if (kind == "eltwise") {
+    op.kind = PostOp::Kind::eltwise;
+    op.alg = eltwise_algorithm(alg);
+    op.alpha = j.at("alpha").get<float>();
+    op.beta = j.at("beta").get<float>();
+  } else if (kind == "binary") {
+    op.kind = PostOp::Kind::binary;
+    op.alg = binary_algorithm(alg);
+    op.src1 = j.at("src1").get<int>();
+  } else {
+    throw InvalidArgument("graph: expected post-op kind eltwise or binary, got " + kind);
+  }
+  return op;
+}
+
+Node parse_node(const json& j) {
+  Node node;
+  node.kind = j.at("kind").get<std::string>();
+  node.inputs = j.at("inputs").get<std::vector<int>>();
+  node.output = j.at("output").get<int>();
+  node.attrs = j.value("attrs", json::object());
+  for (const auto& op : j.value("post_ops", json::array()))
+    node.post_ops.push_back(parse_post_op(op));
+  return node;
+}
+
+/*! \brief Every id is defined once, before its use: the rest of the engine relies on it. */
+class IdChecker {
+ public:
+  void define(int id) {
+    if (id < 0 || id >= kMaxId)
+      throw InvalidArgument(text("graph: expected 0 <= tensor id < ", kMaxId, ", got ", id));
+    if (!defined_.insert(id).second)
+      throw InvalidArgument(text("graph: expected tensor ", id, " to be defined once"));
+  }
+  void use(int id, const std::string& by) const {
+    if (!defined_.count(id))
+      throw InvalidArgument(text("graph: ", by, " reads tensor ", id, ", which is not defined yet"));
+  }
+  int num_tensors() const { return defined_.empty() ? 0 : *defined_.rbegin() + 1; }
+
+ private:
+  static constexpr int kMaxId = 1 << 20;  // a damaged file must not make us allocate gigabytes
+  std::set<int> defined_;
+};
+
+Graph parse_graph(const json& j) {
+  if (j.at("format") != "dnnl_byoc")
+    throw InvalidArgument("graph: expected format dnnl_byoc, got " + j.at("format").dump());
+  if (j.at("version") != kGraphVersion)
+    throw InvalidArgument(text("graph: expected version ", kGraphVersion, ", got ",
+                               j.at("version").dump(),
+                               ": rebuild the model with this version of tvm_dnnl_byoc"));
+  Graph graph;
+  IdChecker ids;
+  for (const auto& tensor : j.at("inputs")) graph.inputs.push_back(parse_tensor(tensor));
+  for (const auto& tensor : j.at("constants")) graph.constants.push_back(parse_tensor(tensor));
+  for (const auto& tensor : graph.inputs) ids.define(tensor.id);
+  for (const auto& tensor : graph.constants) ids.define(tensor.id);
+  for (const auto& item : j.at("nodes")) {
+    Node node = parse_node(item);
+    if (node.inputs.empty()) throw InvalidArgument("graph: " + node.kind + " has no inputs");
+    for (int id : node.inputs) ids.use(id, node.kind);
+    for (const auto& op : node.post_ops)
+      if (op.kind == PostOp::Kind::binary) ids.use(op.src1, node.kind);
+    ids.define(node.output);
+    graph.nodes.push_back(std::move(node));
+  }
+  graph.outputs = j.at("outputs").get<std::vector<int>>();
+  for (int id : graph.outputs) ids.use(id, "the output list");
+  graph.num_tensors = ids.num_tensors();
+  return graph;
+}
+
+}  // namespace
+
+template <typename T>
+T Node::attr(const char* name) const {
+  try {
+    return attrs.at(name).get<T>();
+  } catch (const json::exception& e) {
+    throw InvalidArgument(text("graph: ", kind, ": attribute ", name, ": ", e.what()));
+  }
+}
+
+template int Node::attr<int>(const char*) const;
+template memory::dim Node::attr<memory::dim>(const char*) const;
+template float Node::attr<float>(const char*) const;
+template std::string Node::attr<std::string>(const char*) const;
+template memory::dims Node::attr<memory::dims>(const char*) const;
+
+Graph Graph::parse(const char* text_) {
+  try {
+    return parse_graph(json::parse(text_));
+  } catch (const json::exception& e) {
+    throw InvalidArgument(text("graph: not a well-formed dnnl_byoc graph: ", e.what()));
+  }
+}
+
+dnnl::algorithm eltwise_algorithm(const std::string& alg) {
+  return find_algorithm(kEltwise, "eltwise", alg);
+}
+
+dnnl::algorithm binary_algorithm(const std::string& alg) {
+  return find_algorithm(kBinary, "binary", alg);
+}
+
+const char* dtype_name(memory::data_type dtype) {
+  for (const auto& entry : kDtypes)
+    if (entry.second == dtype) return entry.first.c_str();
+  return "undefined";
+}
+
+std::string shape_name(const memory::dims& shape) {
+  std::string s = "(";
+  for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+  return s + (shape.size() == 1 ? ",)" : ")");
+}
+
+}  // namespace dnnl_byoc

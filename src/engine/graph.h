@@ -1,0 +1,100 @@
+/*!
+ * \file graph.h
+ * \brief The JSON graph: what a front end hands to the engine, and its parsed form.
+ *
+ * A graph is an object:
+ *
+ *   "format"     "dnnl_byoc"
+ *   "version"    kGraphVersion; any other is refused
+ *   "inputs"     list of tensors, in the order in which they are passed to dnnl_byoc_run
+ *   "constants"  list of tensors, in the order of dnnl_byoc_set_constants; data is kept outside
+ *   "outputs"    list of tensor ids
+ *   "nodes"      list of nodes, each after the nodes whose results it reads
+ *
+ * A tensor is {"id", "dtype", "shape"}: id is a small integer, unique in the graph; dtype one of
+ * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major.
+ *
+ * A node is {"kind", "inputs", "output", "attrs", "post_ops"}; inputs and output are tensor ids,
+ * the output's shape is inferred. Kinds, with their inputs and attrs (oneDNN's terms; data is
+ * always in oneDNN's logical order N, C, spatial dimensions; [] marks what may be left out):
+ *
+ *   convolution          src, weights (O, I/groups, spatial…)[, bias (O)];
+ *                        strides, dilation (1 = dense), padding_l, padding_r, groups
+ *   inner_product        src (M, K), weights (N, K)[, bias (N)]
+ *   pooling              src; alg "max" | "avg_include_padding" | "avg_exclude_padding",
+ *                        kernel, strides, dilation, padding_l, padding_r
+ *   eltwise              src; alg, alpha, beta
+ *   binary               src0, src1, broadcast as NumPy does; alg
+ *   batch_normalization  src, scale (C), shift (C), mean (C), variance (C); epsilon
+ *   softmax              src; axis
+ *   concat               src…; axis
+ *   reshape              src; shape (-1 in one place: what is left)
+ *
+ * A post-op is applied to the node's result, in order: {"kind": "eltwise", "alg", "alpha",
+ * "beta"} or {"kind": "binary", "alg", "src1": tensor id}. Whether an addition becomes oneDNN's
+ * in-place "sum" is the engine's decision. Eltwise and binary algs are oneDNN's algorithm names
+ * without their prefix: eltwise_relu is "relu".
+ */
+#ifndef DNNL_BYOC_ENGINE_GRAPH_H_
+#define DNNL_BYOC_ENGINE_GRAPH_H_
+
+#include <nlohmann/json.hpp>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <vector>
+
+namespace dnnl_byoc {
+
+using dnnl::memory;
+
+constexpr int kGraphVersion = 1;
+
+/*! \brief A tensor that comes from outside: an input or a constant. */
+struct ExternalTensor {
+  int id;
+  memory::data_type dtype;
+  memory::dims shape;
+};
+
+struct PostOp {
+  enum class Kind { eltwise, binary };
+  Kind kind;
+  dnnl::algorithm alg;
+  float alpha = 0.f;
+  float beta = 0.f;
+  int src1 = -1;  // tensor id, of binary only
+};
+
+struct Node {
+  std::string kind;
+  std::vector<int> inputs;
+  int output;
+  nlohmann::json attrs;
+  std::vector<PostOp> post_ops;
+
+  /*! \brief A typed attribute; InvalidArgument names the node and attribute if it is not there. */
+  template <typename T>
+  T attr(const char* name) const;
+};
+
+struct Graph {
+  std::vector<ExternalTensor> inputs;
+  std::vector<ExternalTensor> constants;
+  std::vector<int> outputs;
+  std::vector<Node> nodes;
+  int num_tensors = 0;  // ids are below it
+
+  /*! \brief Parses and validates; InvalidArgument says what is wrong and where. */
+  static Graph parse(const char* json);
+};
+
+/*! \brief oneDNN's algorithm of an eltwise or binary "alg"; InvalidArgument if there is none. */
+dnnl::algorithm eltwise_algorithm(const std::string& alg);
+dnnl::algorithm binary_algorithm(const std::string& alg);
+
+/*! \brief The names that the JSON, the profile and error texts use: "f32", "(1, 3, 224, 224)". */
+const char* dtype_name(memory::data_type dtype);
+std::string shape_name(const memory::dims& shape);
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_GRAPH_H_

@@ -1,0 +1,39 @@
+/*!
+ * \file layout.h
+ * \brief Memory descriptors: making them, naming them, and which ones are worth a try.
+ */
+#ifndef DNNL_BYOC_ENGINE_LAYOUT_H_
+#define DNNL_BYOC_ENGINE_LAYOUT_H_
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <vector>
+
+namespace dnnl_byoc {
+
+using dnnl::memory;
+
+/*! \brief A row-major memory descriptor; a scalar becomes a vector of one, oneDNN's least rank. */
+memory::desc plain_md(const memory::dims& shape, memory::data_type dtype);
+
+/*! \brief A memory descriptor whose layout oneDNN chooses. */
+memory::desc any_md(const memory::dims& shape, memory::data_type dtype);
+
+/*! \brief Another shape in the layout of `md`, e.g. channels-last; plain if it has no tag. */
+memory::desc same_layout(const memory::desc& md, const memory::dims& shape);
+
+/*!
+ * \brief Layouts in which a primitive may be tried that follows its producer's: first `md` itself.
+ *
+ * The others are there for primitives that have no fast implementation for the first.
+ */
+std::vector<memory::desc> layout_candidates(const memory::desc& md);
+
+/*! \brief Whether the elements lie in memory as they would in row-major order. */
+bool is_row_major(const memory::desc& md);
+
+/*! \brief "acdb", "aBcd16b", …; "strided" or "blocked" for what has no common tag. */
+std::string layout_name(const memory::desc& md);
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_LAYOUT_H_

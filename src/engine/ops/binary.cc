@@ -1,0 +1,60 @@
+#include <algorithm>
+
+#include "post_ops.h"
+
+namespace dnnl_byoc {
+namespace {
+
+/*! \brief NumPy's broadcasting; an empty result if the shapes do not fit. */
+memory::dims broadcast(memory::dims a, memory::dims b) {
+  if (a.size() < b.size()) std::swap(a, b);
+  b.insert(b.begin(), a.size() - b.size(), 1);
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) return {};
+    a[i] = std::max(a[i], b[i]);
+  }
+  return a;
+}
+
+bool is_commutative(dnnl::algorithm alg) {
+  return alg == dnnl::algorithm::binary_add || alg == dnnl::algorithm::binary_mul;
+}
+
+}  // namespace
+
+void build_binary(PlanBuilder& b, const Node& node) {
+  expect(node.inputs.size() == 2, b, node, "two inputs");
+  int src0 = node.inputs[0], src1 = node.inputs[1];
+  const auto alg = binary_algorithm(node.attr<std::string>("alg"));
+  const memory::dims dst_shape = broadcast(b.shape(src0), b.shape(src1));
+  expect(!dst_shape.empty(), b, node, "shapes that broadcast");
+
+  // The first operand sets the layout, and its memory can take the result: it had better be whole,
+  // free to be overwritten, and not in the caller's row-major layout, in this order.
+  const auto rank = [&](int tensor) {
+    return (b.shape(tensor) == dst_shape) * 4 + b.may_overwrite(tensor) * 2 + !b.is_plain(tensor);
+  };
+  if (is_commutative(alg) && rank(src1) > rank(src0)) std::swap(src0, src1);
+
+  const auto operand = [&](int tensor, const memory::desc& like) {
+    memory::dims shape = b.shape(tensor);
+    if (shape == dst_shape) return like;
+    shape.insert(shape.begin(), dst_shape.size() - shape.size(), 1);
+    return plain_md(shape, b.dtype(tensor));
+  };
+  const auto base = b.shape(src0) == dst_shape ? b.md(src0) : plain_md(dst_shape, b.dtype(src0));
+
+  using Pd = dnnl::binary::primitive_desc;
+  const auto [pd, post_ops] = choose<Pd>(
+      b, node, dst_shape, layout_candidates(base),
+      [&](const memory::desc& dst_md, const dnnl::primitive_attr& attr) {
+        return Pd(cpu_engine(), alg, operand(src0, dst_md), operand(src1, dst_md), dst_md, attr,
+                  /*allow_empty=*/true);
+      });
+  const int value0 = b.require(src0, pd.src0_desc());
+  const int value1 = b.require(src1, pd.src1_desc());
+  emit(b, node, pd, post_ops, pd.dst_desc(), {{DNNL_ARG_SRC_0, value0}, {DNNL_ARG_SRC_1, value1}},
+       b.may_overwrite(src0) ? value0 : -1);
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,33 @@
+/*!
+ * \file op.h
+ * \brief The operations: each turns a node into steps of a plan.
+ */
+#ifndef DNNL_BYOC_ENGINE_OPS_OP_H_
+#define DNNL_BYOC_ENGINE_OPS_OP_H_
+
+#include "../plan_builder.h"
+
+namespace dnnl_byoc {
+
+/*! \brief Compiles one node; InvalidArgument for an unknown kind or inconsistent shapes. */
+void build_op(PlanBuilder& b, const Node& node);
+
+/*! \brief Whether a node's output may be its input's memory under another shape. */
+bool is_view(const Node& node);
+
+// One file each; the kinds are documented in graph.h.
+void build_convolution(PlanBuilder& b, const Node& node);
+void build_inner_product(PlanBuilder& b, const Node& node);
+void build_pooling(PlanBuilder& b, const Node& node);
+void build_eltwise(PlanBuilder& b, const Node& node);
+void build_binary(PlanBuilder& b, const Node& node);
+void build_batch_normalization(PlanBuilder& b, const Node& node);
+void build_softmax(PlanBuilder& b, const Node& node);
+void build_concat(PlanBuilder& b, const Node& node);
+void build_reshape(PlanBuilder& b, const Node& node);
+
+/*! \brief InvalidArgument "<kind>: expected <what>, got <shapes of the inputs>" unless `holds`. */
+void expect(bool holds, const PlanBuilder& b, const Node& node, const char* what);
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_OPS_OP_H_

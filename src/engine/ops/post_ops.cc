@@ -1,0 +1,87 @@
+#include "post_ops.h"
+
+#include <oneapi/dnnl/dnnl_debug.h>
+
+namespace dnnl_byoc {
+namespace {
+
+/*! \brief The operand of a binary post-op: the whole result's shape, or broadcast to it. */
+memory::desc operand_md(const PlanBuilder& b, int tensor, const memory::dims& dst_shape) {
+  memory::dims shape = b.shape(tensor);
+  if (shape == dst_shape) return any_md(shape, b.dtype(tensor));
+  if (shape.size() > dst_shape.size())
+    throw InvalidArgument(text("post-op: expected an operand that broadcasts to ",
+                               shape_name(dst_shape), ", got ", shape_name(shape)));
+  shape.insert(shape.begin(), dst_shape.size() - shape.size(), 1);
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] != 1 && shape[i] != dst_shape[i])
+      throw InvalidArgument(text("post-op: expected an operand that broadcasts to ",
+                                 shape_name(dst_shape), ", got ", shape_name(b.shape(tensor))));
+  return plain_md(shape, b.dtype(tensor));
+}
+
+/*! \brief The post-ops with number `sum` of them as oneDNN's in-place sum; -1 for none. */
+PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims& dst_shape,
+                     int sum) {
+  PostOps variant;
+  dnnl::post_ops ops;
+  for (int i = 0; i < static_cast<int>(node.post_ops.size()); ++i) {
+    const PostOp& op = node.post_ops[i];
+    std::string name;
+    if (i == sum) {
+      ops.append_sum();
+      variant.sum = op.src1;
+      name = "sum";
+    } else if (op.kind == PostOp::Kind::eltwise) {
+      ops.append_eltwise(op.alg, op.alpha, op.beta);
+      name = dnnl_alg_kind2str(static_cast<dnnl_alg_kind_t>(op.alg));
+    } else {
+      ops.append_binary(op.alg, operand_md(b, op.src1, dst_shape));
+      variant.operands.emplace_back(i, op.src1);
+      name = dnnl_alg_kind2str(static_cast<dnnl_alg_kind_t>(op.alg));
+    }
+    variant.names += (variant.names.empty() ? "" : "+") + name;
+  }
+  variant.attr.set_post_ops(ops);
+  variant.attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return variant;
+}
+
+}  // namespace
+
+std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
+                                      const memory::dims& dst_shape) {
+  std::vector<PostOps> variants;
+  for (int i = 0; i < static_cast<int>(node.post_ops.size()); ++i) {
+    const PostOp& op = node.post_ops[i];
+    if (op.alg == dnnl::algorithm::binary_add && b.shape(op.src1) == dst_shape &&
+        b.may_overwrite(op.src1)) {
+      variants.push_back(make_variant(b, node, dst_shape, i));
+      break;
+    }
+  }
+  variants.push_back(make_variant(b, node, dst_shape, -1));
+  return variants;
+}
+
+void emit(PlanBuilder& b, const Node& node, const dnnl::primitive_desc_base& pd,
+          const PostOps& post_ops, const memory::desc& dst_md,
+          std::vector<std::pair<int, int>> args, int in_place) {
+  for (const auto& [index, tensor] : post_ops.operands) {
+    const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1;
+    const memory::desc md = pd.query_md(dnnl::query::exec_arg_md, arg);
+    args.emplace_back(arg, b.require(tensor, md));
+  }
+  int dst;
+  if (post_ops.sum >= 0) {
+    dst = b.define_in(node.output, dst_md, b.require(post_ops.sum, dst_md));
+  } else if (in_place >= 0 && b.in_arena(in_place) && b.md_of(in_place) == dst_md) {
+    dst = b.define_in(node.output, dst_md, in_place);
+  } else {
+    dst = b.define(node.output, dst_md);
+  }
+  args.emplace_back(DNNL_ARG_DST, dst);
+  b.emit(node.kind, pd, std::move(args), post_ops.names);
+}
+
+}  // namespace dnnl_byoc

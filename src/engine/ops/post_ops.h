@@ -1,0 +1,83 @@
+/*!
+ * \file post_ops.h
+ * \brief Post-ops as oneDNN attributes, and the choice among the ways to run one node.
+ */
+#ifndef DNNL_BYOC_ENGINE_OPS_POST_OPS_H_
+#define DNNL_BYOC_ENGINE_OPS_POST_OPS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../error.h"
+#include "op.h"
+
+namespace dnnl_byoc {
+
+/*! \brief One way to express a node's post-ops. */
+struct PostOps {
+  dnnl::primitive_attr attr;                   // with a user-mode scratchpad
+  int sum = -1;                                // tensor that the node accumulates into, or -1
+  std::vector<std::pair<int, int>> operands;   // (index among the post-ops, tensor)
+  std::string names;                           // "sum+eltwise_relu"
+};
+
+/*!
+ * \brief The ways to express a node's post-ops, best first.
+ *
+ * An addition of a whole tensor may accumulate in place ("sum") if that tensor may be overwritten;
+ * as a "binary" it reads the operand and leaves it alone.
+ */
+std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
+                                      const memory::dims& dst_shape);
+
+/*! \brief A usable primitive descriptor with what it was made from. */
+template <typename PrimitiveDesc>
+struct Choice {
+  PrimitiveDesc pd;
+  PostOps post_ops;
+};
+
+inline bool is_reference(const dnnl::primitive_desc_base& pd) {
+  return std::string(pd.impl_info_str()).rfind("ref", 0) == 0;
+}
+
+/*!
+ * \brief The first primitive descriptor that oneDNN has a fast implementation for.
+ *
+ * \param candidates Source descriptors, best first; each is tried with each post-op variant.
+ * \param make (src_md, attr) → a primitive descriptor, empty if oneDNN refuses.
+ * \throw Unsupported if there is none; outside of Plan::Mode::support a reference implementation,
+ *   slow but right, is better than none.
+ */
+template <typename PrimitiveDesc, typename Make>
+Choice<PrimitiveDesc> choose(const PlanBuilder& b, const Node& node, const memory::dims& dst_shape,
+                             const std::vector<memory::desc>& candidates, Make make) {
+  const auto variants = post_op_variants(b, node, dst_shape);
+  Choice<PrimitiveDesc> fallback;
+  for (const memory::desc& src_md : candidates) {
+    for (const PostOps& variant : variants) {
+      PrimitiveDesc pd = make(src_md, variant.attr);
+      if (!pd) continue;
+      if (!is_reference(pd)) return {pd, variant};
+      if (!fallback.pd) fallback = {pd, variant};
+    }
+  }
+  if (fallback.pd && b.mode() == Plan::Mode::full) return fallback;
+  throw Unsupported(text(node.kind, ": oneDNN has ", fallback.pd ? "only a reference" : "no",
+                         " implementation for ", shape_name(b.shape(node.inputs[0])),
+                         node.post_ops.empty() ? "" : " with post-ops " + variants.back().names));
+}
+
+/*!
+ * \brief Binds the post-ops' operands and the result, and appends the step.
+ *
+ * \param args The primitive's own arguments.
+ * \param in_place A value whose memory the result may take if the layout is the same, or -1.
+ */
+void emit(PlanBuilder& b, const Node& node, const dnnl::primitive_desc_base& pd,
+          const PostOps& post_ops, const memory::desc& dst_md,
+          std::vector<std::pair<int, int>> args, int in_place = -1);
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_OPS_POST_OPS_H_

@@ -1,0 +1,24 @@
+#include "post_ops.h"
+
+namespace dnnl_byoc {
+
+void build_softmax(PlanBuilder& b, const Node& node) {
+  const int src = node.inputs[0];
+  const int axis = node.attr<int>("axis");
+  expect(axis >= 0 && axis < static_cast<int>(b.shape(src).size()), b, node,
+         "axis from 0 to the rank of src");
+
+  using Pd = dnnl::softmax_forward::primitive_desc;
+  const auto [pd, post_ops] =
+      choose<Pd>(b, node, b.shape(src), layout_candidates(b.md(src)),
+                 [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
+                   return Pd(cpu_engine(), dnnl::prop_kind::forward_inference,
+                             dnnl::algorithm::softmax_accurate, src_md, src_md, axis, attr,
+                             /*allow_empty=*/true);
+                 });
+  const int value = b.require(src, pd.src_desc());
+  emit(b, node, pd, post_ops, pd.dst_desc(), {{DNNL_ARG_SRC, value}},
+       b.may_overwrite(src) ? value : -1);
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,98 @@
+/*!
+ * \file plan.h
+ * \brief A graph compiled for one set of shapes: primitives, their arguments, and where each lives.
+ */
+#ifndef DNNL_BYOC_ENGINE_PLAN_H_
+#define DNNL_BYOC_ENGINE_PLAN_H_
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph.h"
+
+namespace dnnl_byoc {
+
+/*! \brief The process's CPU engine. */
+const dnnl::engine& cpu_engine();
+
+/*! \brief A piece of memory that one or more values share. */
+struct Storage {
+  enum class Place {
+    arena,         // an intermediate; `offset` bytes into the arena of the execution context
+    input,         // the caller's input number `index`
+    output,        // the caller's output number `index`
+    constant,      // Plan::constants()[index]
+    raw_constant,  // the caller's constant number `index`; gone once the constants are loaded
+  };
+  Place place;
+  int index = -1;
+  size_t bytes = 0;
+  size_t offset = 0;
+};
+
+/*! \brief A tensor in one layout: several values may show the same tensor, or the same storage. */
+struct Value {
+  memory::desc md;
+  int storage;
+};
+
+/*! \brief One primitive with its arguments. */
+struct Step {
+  std::string kind;  // the node's, or "reorder"
+  std::string post_ops;
+  dnnl::primitive_desc_base pd;
+  std::vector<std::pair<int, int>> args;  // (DNNL_ARG_*, value)
+  dnnl::primitive primitive;              // made last: it is what generates code
+};
+
+/*! \brief Immutable once compiled; shared by all execution contexts. */
+class Plan {
+ public:
+  /*! \brief What may be asked of a compilation. */
+  enum class Mode {
+    full,     // everything; reference implementations are accepted where there is no other
+    support,  // descriptors only; a reference implementation is Unsupported
+  };
+
+  /*! \brief Chooses layouts and implementations, plans the memory. */
+  static Plan compile(const Graph& graph, Mode mode);
+
+  /*!
+   * \brief Repacks the constants; after it the plan can run.
+   * \param data One pointer for each of the graph's constants, to row-major data.
+   */
+  void load_constants(const std::vector<const void*>& data);
+
+  const std::vector<Storage>& storages() const { return storages_; }
+  const std::vector<Value>& values() const { return values_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<memory>& constants() const { return constants_; }
+  const std::vector<memory::desc>& output_mds() const { return output_mds_; }
+  size_t arena_bytes() const { return arena_bytes_; }
+  size_t scratchpad_bytes() const { return scratchpad_bytes_; }
+  size_t constant_bytes() const;
+
+ private:
+  friend class PlanBuilder;
+
+  /*! \brief constants_[i] is repacks_[i]: graph constant `source`, seen as `view`, stored as `md`. */
+  struct Repack {
+    int source;
+    memory::desc view;
+    memory::desc md;
+  };
+
+  std::vector<Storage> storages_;
+  std::vector<Value> values_;
+  std::vector<Step> steps_;
+  std::vector<Repack> repacks_;
+  std::vector<memory> constants_;
+  std::vector<memory::desc> output_mds_;
+  size_t arena_bytes_ = 0;
+  size_t scratchpad_bytes_ = 0;
+};
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_PLAN_H_

@@ -1,0 +1,179 @@
+#include "plan_builder.h"
+
+#include <algorithm>
+
+#include "error.h"
+#include "memory_plan.h"
+#include "ops/op.h"
+
+namespace dnnl_byoc {
+
+PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode)
+    : mode_(mode), graph_(graph), values_of_(graph.num_tensors) {
+  using Place = Storage::Place;
+  const auto add_external = [this](const std::vector<ExternalTensor>& tensors, Place place) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const auto md = plain_md(tensors[i].shape, tensors[i].dtype);
+      add_value(tensors[i].id, md, add_storage(place, static_cast<int>(i), md.get_size()));
+    }
+  };
+  add_external(graph.inputs, Place::input);
+  add_external(graph.constants, Place::raw_constant);
+  find_last_reads();
+}
+
+Plan PlanBuilder::build() {
+  for (const Node& node : graph_.nodes) {
+    build_op(*this, node);
+    ++node_;
+  }
+  bind_outputs();
+  plan_memory();
+  return std::move(plan_);
+}
+
+void PlanBuilder::find_last_reads() {
+  name_.resize(graph_.num_tensors);
+  for (int i = 0; i < graph_.num_tensors; ++i) name_[i] = i;
+  last_read_.assign(graph_.num_tensors, -1);
+  const int count = static_cast<int>(graph_.nodes.size());
+  for (int i = 0; i < count; ++i) {
+    const Node& node = graph_.nodes[i];
+    for (int id : node.inputs) last_read_[name_[id]] = i;
+    for (const PostOp& op : node.post_ops)
+      if (op.kind == PostOp::Kind::binary) last_read_[name_[op.src1]] = i;
+    if (is_view(node)) name_[node.output] = name_[node.inputs[0]];
+  }
+  for (int id : graph_.outputs) last_read_[name_[id]] = count;
+}
+
+bool PlanBuilder::may_overwrite(int tensor) const {
+  const int name = name_[tensor];
+  if (last_read_[name] > node_ || !in_arena(values_of_[tensor].front())) return false;
+  const Node& node = graph_.nodes[node_];
+  auto reads = std::count_if(node.inputs.begin(), node.inputs.end(),
+                             [&](int id) { return name_[id] == name; });
+  for (const PostOp& op : node.post_ops)
+    reads += op.kind == PostOp::Kind::binary && name_[op.src1] == name;
+  return reads == 1;
+}
+
+const memory::desc& PlanBuilder::md(int tensor) const {
+  return plan_.values_[values_of_[tensor].front()].md;
+}
+
+bool PlanBuilder::in_arena(int value) const {
+  return storage_of(value).place == Storage::Place::arena;
+}
+
+int PlanBuilder::add_storage(Storage::Place place, int index, size_t bytes) {
+  Storage storage;
+  storage.place = place;
+  storage.index = index;
+  storage.bytes = bytes;
+  plan_.storages_.push_back(storage);
+  return static_cast<int>(plan_.storages_.size()) - 1;
+}
+
+int PlanBuilder::add_value(int tensor, const memory::desc& md, int storage) {
+  plan_.values_.push_back({md, storage});
+  const int value = static_cast<int>(plan_.values_.size()) - 1;
+  values_of_[tensor].push_back(value);
+  return value;
+}
+
+int PlanBuilder::define(int tensor, const memory::desc& md) {
+  return add_value(tensor, md, add_storage(Storage::Place::arena, -1, md.get_size()));
+}
+
+int PlanBuilder::define_in(int tensor, const memory::desc& md, int value) {
+  return add_value(tensor, md, plan_.values_[value].storage);
+}
+
+int PlanBuilder::require(int tensor, const memory::desc& md) {
+  for (int value : values_of_[tensor])
+    if (plan_.values_[value].md == md && storage_of(value).place != Storage::Place::raw_constant)
+      return value;
+  const int from = viewed(tensor, md.get_dims());
+  if (storage_of(from).place == Storage::Place::raw_constant) return repacked(tensor, from, md);
+  if (plan_.values_[from].md == md) return from;
+  const int to = define(tensor, md);
+  emit_reorder(from, to);
+  return to;
+}
+
+/*! \brief The tensor as a value of another shape: without a copy if its layout allows it. */
+int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
+  int from = values_of_[tensor].front();
+  if (md(tensor).get_dims() == shape) return from;
+  memory::desc view = md(tensor).reshape(shape, /*allow_empty=*/true);
+  if (!view) {
+    const memory::desc plain = plain_md(md(tensor).get_dims(), dtype(tensor));
+    from = require(tensor, plain);
+    view = plain.reshape(shape);
+  }
+  return define_in(tensor, view, from);
+}
+
+int PlanBuilder::repacked(int tensor, int value, const memory::desc& md) {
+  const int target = static_cast<int>(plan_.repacks_.size());
+  plan_.repacks_.push_back({storage_of(value).index, plan_.values_[value].md, md});
+  return add_value(tensor, md, add_storage(Storage::Place::constant, target, md.get_size()));
+}
+
+void PlanBuilder::emit(std::string kind, const dnnl::primitive_desc_base& pd,
+                       std::vector<std::pair<int, int>> args, std::string post_ops) {
+  Step step;
+  step.kind = std::move(kind);
+  step.post_ops = std::move(post_ops);
+  step.pd = pd;
+  step.args = std::move(args);
+  plan_.steps_.push_back(std::move(step));
+}
+
+void PlanBuilder::emit_reorder(int from, int to) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const auto& values = plan_.values_;
+  emit("reorder",
+       dnnl::reorder::primitive_desc(cpu_engine(), values[from].md, cpu_engine(), values[to].md,
+                                     attr),
+       {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+/*! \brief Lets the last producer write into the caller's memory where it can, else copies. */
+void PlanBuilder::bind_outputs() {
+  for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+    const int tensor = graph_.outputs[i];
+    const int index = static_cast<int>(i);
+    const memory::desc plain = plain_md(shape(tensor), dtype(tensor));
+    plan_.output_mds_.push_back(plain);
+    const int value = require(tensor, plain);
+    Storage& storage = storage_of(value);
+    if (storage.place == Storage::Place::arena && storage.bytes <= plain.get_size()) {
+      storage.place = Storage::Place::output;
+      storage.index = index;
+    } else {
+      const int copy =
+          add_value(tensor, plain, add_storage(Storage::Place::output, index, plain.get_size()));
+      emit_reorder(value, copy);
+    }
+  }
+}
+
+void PlanBuilder::plan_memory() {
+  std::vector<Lifetime> lifetimes(plan_.storages_.size());
+  for (size_t i = 0; i < lifetimes.size(); ++i)
+    if (plan_.storages_[i].place == Storage::Place::arena)
+      lifetimes[i].bytes = plan_.storages_[i].bytes;
+  for (size_t i = 0; i < plan_.steps_.size(); ++i) {
+    for (const auto& [arg, value] : plan_.steps_[i].args)
+      lifetimes[plan_.values_[value].storage].extend(static_cast<int>(i));
+    plan_.scratchpad_bytes_ =
+        std::max(plan_.scratchpad_bytes_, plan_.steps_[i].pd.scratchpad_desc().get_size());
+  }
+  plan_.arena_bytes_ = place_lifetimes(&lifetimes);
+  for (size_t i = 0; i < lifetimes.size(); ++i) plan_.storages_[i].offset = lifetimes[i].offset;
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,91 @@
+/*!
+ * \file plan_builder.h
+ * \brief What the operations in ops/ see of a plan while it is being compiled.
+ */
+#ifndef DNNL_BYOC_ENGINE_PLAN_BUILDER_H_
+#define DNNL_BYOC_ENGINE_PLAN_BUILDER_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layout.h"
+#include "plan.h"
+
+namespace dnnl_byoc {
+
+class PlanBuilder {
+ public:
+  PlanBuilder(const Graph& graph, Plan::Mode mode);
+
+  /*! \brief Compiles all nodes, binds the outputs, plans the memory. */
+  Plan build();
+
+  Plan::Mode mode() const { return mode_; }
+
+  /*! \name A tensor as it is now: its first layout is the one that its producer wrote. */
+  ///@{
+  const memory::desc& md(int tensor) const;
+  memory::dims shape(int tensor) const { return md(tensor).get_dims(); }
+  memory::data_type dtype(int tensor) const { return md(tensor).get_data_type(); }
+  bool is_plain(int tensor) const { return md(tensor) == plain_md(shape(tensor), dtype(tensor)); }
+  ///@}
+
+  /*!
+   * \brief The tensor as a value with descriptor `md`, same shape or a reshape of it.
+   *
+   * Where no such value exists, a reorder is inserted; a constant's is done once, at load.
+   */
+  int require(int tensor, const memory::desc& md);
+
+  /*! \brief The value that md() describes. */
+  int first_value(int tensor) const { return values_of_[tensor].front(); }
+
+  const memory::desc& md_of(int value) const { return plan_.values_[value].md; }
+
+  /*! \brief A new value for a tensor, in memory of its own. */
+  int define(int tensor, const memory::desc& md);
+
+  /*! \brief A new value for a tensor in the memory of an existing value. */
+  int define_in(int tensor, const memory::desc& md, int value);
+
+  /*!
+   * \brief Whether the node under construction may overwrite the tensor's value.
+   *
+   * It may if it is an intermediate that nobody reads afterwards, under this or another name,
+   * and that this node reads only once.
+   */
+  bool may_overwrite(int tensor) const;
+
+  /*! \brief Whether a value lives in memory that belongs to the plan. */
+  bool in_arena(int value) const;
+
+  /*! \brief Appends a step that runs `pd` on (DNNL_ARG_*, value) pairs. */
+  void emit(std::string kind, const dnnl::primitive_desc_base& pd,
+            std::vector<std::pair<int, int>> args, std::string post_ops = "");
+
+ private:
+  int add_storage(Storage::Place place, int index, size_t bytes);
+  int add_value(int tensor, const memory::desc& md, int storage);
+  int viewed(int tensor, const memory::dims& shape);
+  int repacked(int tensor, int value, const memory::desc& md);
+  void emit_reorder(int from, int to);
+  void find_last_reads();
+  void bind_outputs();
+  void plan_memory();
+  Storage& storage_of(int value) { return plan_.storages_[plan_.values_[value].storage]; }
+  const Storage& storage_of(int value) const {
+    return plan_.storages_[plan_.values_[value].storage];
+  }
+
+  const Plan::Mode mode_;
+  const Graph& graph_;
+  Plan plan_;
+  std::vector<std::vector<int>> values_of_;  // by tensor: its values, the producer's first
+  std::vector<int> name_;       // by tensor: the first tensor that it may be a view of, or itself
+  std::vector<int> last_read_;  // by that first tensor: the last node that reads it by any name
+  int node_ = 0;                // the node under construction
+};
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_PLAN_BUILDER_H_

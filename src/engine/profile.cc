@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "engine_impl.h"
+#include "layout.h"
+
+namespace dnnl_byoc {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> samples) {
+  auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  return *middle;
+}
+
+const char* arg_name(int arg) {
+  switch (arg) {
+    case DNNL_ARG_SRC:
+      return "src";
+    case DNNL_ARG_SRC_1:
+      return "src1";
+    case DNNL_ARG_WEIGHTS:
+      return "weights";
+    case DNNL_ARG_DST:
+      return "dst";
+    default:
+      return nullptr;
+  }
+}
+
+json describe(const Plan& plan, const Step& step) {
+  json layouts = json::object();
+  for (const auto& [arg, value] : step.args)
+    if (const char* name = arg_name(arg)) layouts[name] = layout_name(plan.values()[value].md);
+  return {{"kind", step.kind},
+          {"impl", step.pd.impl_info_str()},
+          {"layouts", layouts},
+          {"post_ops", step.post_ops}};
+}
+
+/*! \brief Buffers of ones for mds: any values do, but denormal ones would distort the times. */
+std::vector<memory> made_up(const std::vector<memory::desc>& mds, std::vector<void*>* data) {
+  std::vector<memory> memories;
+  for (const auto& md : mds) {
+    memories.emplace_back(md, cpu_engine());
+    void* p = memories.back().get_data_handle();
+    if (md.get_data_type() == memory::data_type::f32)
+      std::fill_n(static_cast<float*>(p), md.get_size() / sizeof(float), 1.f);
+    else
+      std::fill_n(static_cast<char*>(p), md.get_size(), char{1});
+    data->push_back(p);
+  }
+  return memories;
+}
+
+void add_times(const Plan& plan, const Graph& graph, ExecutionContext* context, int runs,
+               json* result) {
+  std::vector<memory::desc> input_mds;
+  for (const auto& tensor : graph.inputs) input_mds.push_back(plain_md(tensor.shape, tensor.dtype));
+  std::vector<void*> inputs, outputs;
+  const auto input_memories = made_up(input_mds, &inputs);
+  const auto output_memories = made_up(plan.output_mds(), &outputs);
+  context->bind(inputs, outputs);
+  context->run();
+
+  std::vector<double> totals;
+  std::vector<std::vector<double>> samples(plan.steps().size());
+  for (int i = 0; i < runs; ++i) {
+    // Every other pass is timed as a whole: clock reads between steps would be part of it.
+    const auto start = Clock::now();
+    context->run();
+    totals.push_back(ms_since(start));
+    for (size_t step = 0; step < samples.size(); ++step) {
+      const auto step_start = Clock::now();
+      context->run_step(step);
+      samples[step].push_back(ms_since(step_start));
+    }
+  }
+  (*result)["ms"] = median(totals);
+  for (size_t step = 0; step < samples.size(); ++step)
+    (*result)["steps"][step]["ms"] = median(samples[step]);
+}
+
+}  // namespace
+
+std::string profile_plan(const Plan& plan, const Graph& graph, ExecutionContext* context,
+                         int runs) {
+  json steps = json::array();
+  for (const Step& step : plan.steps()) steps.push_back(describe(plan, step));
+  const auto reorders = std::count_if(plan.steps().begin(), plan.steps().end(),
+                                      [](const Step& step) { return step.kind == "reorder"; });
+  json result = {{"steps", steps},
+                 {"reorders", reorders},
+                 {"arena_bytes", plan.arena_bytes()},
+                 {"scratchpad_bytes", plan.scratchpad_bytes()},
+                 {"constant_bytes", plan.constant_bytes()}};
+  if (runs > 0) add_times(plan, graph, context, runs, &result);
+  return result.dump();
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,44 @@
+/*!
+ * \file graph_writer.h
+ * \brief Writes the engine's JSON graph, whose format engine/graph.h documents.
+ */
+#ifndef DNNL_BYOC_RELAY_GRAPH_WRITER_H_
+#define DNNL_BYOC_RELAY_GRAPH_WRITER_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reflection.h"
+
+namespace dnnl_byoc {
+namespace relay {
+
+class GraphWriter {
+ public:
+  using json = nlohmann::json;
+
+  /*! \brief Tensors and nodes; each returns the id of the tensor that it adds. */
+  int add_input(const TensorType& type) { return add_external("inputs", type); }
+  int add_constant(const TensorType& type) { return add_external("constants", type); }
+  int add_node(json node);
+  int add_node(const char* kind, std::vector<int> inputs, json attrs) {
+    return add_node({{"kind", kind}, {"inputs", std::move(inputs)}, {"attrs", std::move(attrs)}});
+  }
+  void set_outputs(const std::vector<int>& ids) { graph_["outputs"] = ids; }
+
+  std::string str() const { return graph_.dump(); }
+
+ private:
+  int add_external(const char* list, const TensorType& type);
+
+  json graph_ = {{"format", "dnnl_byoc"},      {"version", 1},
+                 {"inputs", json::array()},    {"constants", json::array()},
+                 {"outputs", json::array()},   {"nodes", json::array()}};
+  int next_id_ = 0;
+};
+
+}  // namespace relay
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_RELAY_GRAPH_WRITER_H_

@@ -1,0 +1,29 @@
+/*!
+ * \file region.h
+ * \brief A region, a Relay function with Compiler="dnnl", as a graph of the engine.
+ */
+#ifndef DNNL_BYOC_RELAY_REGION_H_
+#define DNNL_BYOC_RELAY_REGION_H_
+
+#include <string>
+#include <vector>
+
+#include "reflection.h"
+
+namespace dnnl_byoc {
+namespace relay {
+
+struct Region {
+  std::string json;
+  std::vector<NDArray> constants;  // in the order of the graph's
+};
+
+/*! \brief Translates a type-inferred region; composite functions in it are chains. */
+Region translate_region(const ObjectRef& function);
+
+/*! \brief Why a chain of type-inferred expressions cannot be offloaded; "" if it can. */
+std::string refusal_of(const std::vector<ObjectRef>& chain);
+
+}  // namespace relay
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_RELAY_REGION_H_

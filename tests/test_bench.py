@@ -1,0 +1,243 @@
+import dataclasses
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tvm_dnnl_byoc.bench import onednn_verbose
+from tvm_dnnl_byoc.bench.process import WorkerError, WorkerProcess
+from tvm_dnnl_byoc.bench.settings import Settings
+from tvm_dnnl_byoc.bench.stats import Percentiles, Spread, images_per_second, ratio_over_rounds
+from tvm_dnnl_byoc.bench.worker import relative_error
+
+SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "bench_gluoncv.py"
+
+needs_mxnet = pytest.mark.skipif(
+    importlib.util.find_spec("mxnet") is None, reason="mxnet is not installed (Python > 3.11)"
+)
+
+# Recorded with oneDNN 3.2, some iterations of reorder, convolution, pooling.
+HEADER = """\
+onednn_verbose,info,oneDNN v3.2.0 (commit 40112196287e8866a7259df35f817229454d0c96)
+onednn_verbose,info,cpu,runtime:OpenMP,nthr:2
+onednn_verbose,info,prim_template:operation,engine,primitive,implementation,prop_kind,\
+memory_descriptors,attributes,auxiliary,problem_desc,exec_time
+onednn_verbose,exec,cpu,reorder,jit:uni,undef,src_f32::blocked:abcd::f0 \
+dst_f32:p:blocked:Acdb32a::f0,,,24x16x3x3,3.14819
+"""
+REORDER = (
+    "onednn_verbose,exec,cpu,reorder,jit:blk,undef,src_f32::blocked:abcd::f0 "
+    "dst_f32::blocked:acdb::f0,,,1x16x20x18,{}\n"
+)
+CONVOLUTION = (
+    "onednn_verbose,exec,cpu,convolution,brgconv:avx512_core,forward_inference,"
+    "src_f32:a:blocked:acdb::f0 wei_f32:ap:blocked:Acdb32a::f0 bia_f32::blocked:a::f0 "
+    "dst_f32:a:blocked:acdb::f0,attr-post-ops:eltwise_relu ,alg:convolution_direct,"
+    "mb1_ic16oc24_ih20oh20kh3sh1dh0ph1_iw18ow18kw3sw1dw0pw1,{}\n"
+)
+POOLING = (
+    "onednn_verbose,exec,cpu,pooling,jit:avx512_core,forward_inference,"
+    "src_f32::blocked:acdb::f0 dst_f32:a:blocked:acdb::f0 ws_undef::undef:::,,alg:pooling_max,"
+    "mb1ic24_ih20oh10kh2sh2dh0ph0_iw18ow9kw2sw2dw0pw0,{}\n"
+)
+MARK = onednn_verbose.ITERATION_MARK + "\n"
+
+
+def iteration(*milliseconds):
+    lines = (REORDER, CONVOLUTION, POOLING)
+    return MARK + "".join(
+        line.format(value) for line, value in zip(lines, milliseconds, strict=True)
+    )
+
+
+TRACE = (
+    HEADER
+    + iteration(0.0161133, 0.0800781, 0.0180664)
+    + iteration(0.00415039, 0.0249023, 0.00512695)
+    + iteration(0.00317383, 0.0209961, 0.00292969)
+    + MARK
+)
+
+
+def test_percentiles_are_milliseconds():
+    seconds = np.random.default_rng(0).permutation(np.arange(101)) / 1000
+    found = Percentiles.of(seconds)
+    assert (found.p50, found.p90, found.p99) == pytest.approx((50, 90, 99))
+
+
+def test_ratio_cancels_the_drift_between_rounds():
+    ours, theirs = [1.0, 2.0, 30.0], [3.0, 4.0, 5.0]
+    drift = (1.0, 7.0, 0.2)
+    ratio = ratio_over_rounds(
+        [[value * factor for value in theirs] for factor in drift],
+        [[value * factor for value in ours] for factor in drift],
+    )
+    assert dataclasses.astuple(ratio) == pytest.approx((2, 2, 2))
+    assert ratio_over_rounds([[2], [9], [4]], [[1], [3], [1]]) == Spread(3, 2, 4)
+
+
+def test_throughput_of_one_instance():
+    assert images_per_second([[0.1, 0.3]], batch_size=32) == pytest.approx(64 / 0.4)
+
+
+def test_throughput_counts_only_while_all_instances_run():
+    # The first one stops after 1 s; by then the second has done 1 and a quarter inferences.
+    assert images_per_second([[0.5, 0.5], [0.8, 0.8, 0.1]], 1) == pytest.approx(3.25)
+
+
+def test_relative_error_refers_to_the_scale_of_the_reference():
+    reference = np.array([[1.0, -8.0, 3.0]], np.float32)
+    assert relative_error(reference + np.float32([[0, 0, 2]]), reference) == pytest.approx(0.25)
+    with pytest.raises(ValueError, match=r"expected shape \(1, 3\), got \(3,\)"):
+        relative_error(reference[0], reference)
+
+
+def test_sum_of_primitives_takes_the_median_of_each_place():
+    found = onednn_verbose.sum_of_primitives(TRACE)
+    assert found.milliseconds == pytest.approx(0.00415039 + 0.0249023 + 0.00512695)
+    assert found.iterations == 3
+    assert {kind: entry["count"] for kind, entry in found.kinds.items()} == {
+        "reorder": 1,
+        "convolution": 1,
+        "pooling": 1,
+    }
+    assert found.kinds["convolution"]["milliseconds"] == pytest.approx(0.0249023)
+    assert found.implementations["brgconv:avx512_core"] == 1
+    assert onednn_verbose.version(TRACE) == "v3.2.0"
+
+
+def test_sum_of_primitives_leaves_out_other_lines_and_odd_iterations():
+    noise = (
+        "a library's own words, 3\n"
+        "onednn_verbose,create:cache_miss,cpu,reorder,jit:blk,undef,,,,1x16x20x18,0.0678711\n"
+        "onednn_verbose,exec,gpu,reorder,ocl:any,undef,,,,1x16x20x18,5\n"
+        "onednn_verbose,exec,cpu,convolution,brgconv:avx512_core,forward_infe\n"
+    )
+    odd = MARK + REORDER.format(77) + MARK.rstrip()
+    text = TRACE.replace(MARK, MARK + noise) + odd
+    assert onednn_verbose.sum_of_primitives(text) == onednn_verbose.sum_of_primitives(TRACE)
+
+
+def test_executions_are_found_behind_a_timestamp():
+    line = POOLING.format(0.5).replace("verbose,", "verbose,1795828332085.034912,", 1)
+    (found,) = onednn_verbose.parse_executions([line])
+    assert found == onednn_verbose.Execution("pooling", "jit:avx512_core", 0.5)
+
+
+@pytest.mark.parametrize("text", ["", HEADER, HEADER + MARK, HEADER + MARK + MARK])
+def test_sum_of_primitives_needs_executions(text):
+    with pytest.raises(ValueError, match="expected executed primitives, got none"):
+        onednn_verbose.sum_of_primitives(text)
+
+
+def test_cores_of_instances_do_not_overlap():
+    settings = Settings(
+        mode="realtime",
+        models=("resnet18_v1",),
+        backends=("dnnl",),
+        threads=2,
+        batch_size=1,
+        instances=3,
+        cores=(1, 2, 3, 5, 8, 9),
+        warmup=1,
+        runs=10,
+        rounds=3,
+        seed=0,
+        sum_of_primitives=False,
+    )
+    assert [settings.cores_of(instance) for instance in range(3)] == [(1, 2), (3, 5), (8, 9)]
+    assert settings.runs_per_round == 4
+    assert dataclasses.replace(settings, mode="latency").cores_of(0) is None
+
+
+def test_worker_reports_an_error_and_serves_on(tmp_path):
+    with WorkerProcess(tmp_path / "log", {}) as worker:
+        for _ in range(2):
+            with pytest.raises(WorkerError, match=r"FileNotFoundError: .*data\.npy"):
+                worker.call("build", backend="mxnet", directory=str(tmp_path))
+
+
+def test_worker_that_dies_is_an_error(tmp_path):
+    with WorkerProcess(tmp_path / "log", {}) as worker:
+        worker._process.kill()
+        with pytest.raises(WorkerError, match="killed by SIGKILL"):
+            worker.call("models")
+
+
+def run_script(*arguments):
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mode", "speed"], "--mode: expected one of latency, throughput, realtime, got 'speed'"),
+        (["--backends", "tvm,abc"], "--backends: expected one of dnnl, tvm, mxnet, got 'abc'"),
+        (["--backends", ","], "--backends: expected names separated by commas, got ','"),
+        (["--runs", "none"], "argument --runs: expected a positive integer, got 'none'"),
+        (["--threads", "0"], "argument --threads: expected a positive integer, got '0'"),
+        (["--threads", "99999"], "--threads: expected at most"),
+        (["--instances", "2"], "--instances: expected mode realtime, got latency"),
+        (["--json", "/"], "argument --json: expected a file in a writable directory, got '/'"),
+        pytest.param(
+            ["--models", "resnet5_v1b"],
+            "such as resnet50_v1b",
+            marks=needs_mxnet,
+        ),
+    ],
+)
+def test_wrong_option_is_one_line_and_exit_code_2(arguments, message):
+    finished = run_script(*arguments)
+    assert finished.returncode == 2
+    assert message in finished.stderr
+    assert "Traceback" not in finished.stderr
+    assert finished.stdout == ""
+    assert finished.stderr.splitlines()[-1].startswith("bench_gluoncv.py: error: ")
+
+
+@needs_mxnet
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # MXNet's own
+def test_prepared_model_is_reproducible_and_exercises_batch_norm():
+    from tvm_dnnl_byoc.bench.models import prepare_gluoncv
+
+    first, second = (prepare_gluoncv("resnet18_v1", batch_size=2, seed=3) for _ in range(2))
+    assert np.array_equal(first.reference, second.reference)
+    assert first.reference.shape == (2, 1000)
+    assert 0.1 < first.reference.std() < 100
+    # Another image, another answer: nothing saturates.
+    assert np.abs(first.reference[0] - first.reference[1]).max() > 0.01
+    values = first.arg_params | first.aux_params
+    for suffix in ("gamma", "beta", "running_mean", "running_var"):
+        named = [array.asnumpy() for key, array in values.items() if key.endswith(suffix)]
+        assert all(array.std() > 0 for array in named)
+        assert len(named) == 20
+
+
+@needs_mxnet
+def test_script_end_to_end(tmp_path):
+    store = tmp_path / "result.json"
+    finished = run_script(
+        *("--models", "resnet18_v1", "--backends", "dnnl,mxnet"),
+        *("--warmup", "1", "--runs", "2", "--rounds", "1", "--json", str(store)),
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "resnet18_v1" in finished.stdout
+    assert "building backend dnnl" in finished.stderr
+    document = json.loads(store.read_text())
+    (model,) = document["models"]
+    assert [entry["backend"] for entry in model["backends"]] == ["dnnl", "mxnet"]
+    for entry in model["backends"]:
+        assert entry["error"] is None
+        assert entry["max_error"] < 1e-4
+        assert len(entry["rounds"][0][0]) == 2
+    dnnl = model["backends"][0]
+    assert dnnl["facts"]["regions"] >= 1
+    assert dnnl["facts"]["offloaded_share"] == 1
+    assert model["primitives"]["error"] is None
+    assert model["primitives"]["rounds"][0]["kinds"]["convolution"]["count"] == 20
+    assert document["environment"]["tvm"]

@@ -1,0 +1,189 @@
+"""Conduct the workers: build them all, then let the backends take turns."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from . import backends, onednn_verbose
+from .process import WorkerError, WorkerProcess
+from .progress import Progress
+from .results import BackendResult, ModelResult, PrimitiveResult
+from .settings import Settings
+
+# Thread pools spin for a while after their last kernel: TVM's yields 300,000 times, OpenMP's a
+# comparable time. The next worker starts when the machine is quiet again.
+_SETTLE_SECONDS = 0.5
+_START_DELAY_SECONDS = 0.1
+_TRACED_RUNS_PER_ROUND = 10
+
+
+@dataclass
+class _Team:
+    """The instances of one backend, and what they found so far."""
+
+    result: BackendResult
+    workers: list[WorkerProcess]
+
+
+class Runner:
+    """Runs the benchmark that `settings` describe.
+
+    Parameters
+    ----------
+    settings : Settings
+        What to measure.
+    progress : Progress
+        Told about each step.
+    """
+
+    def __init__(self, settings: Settings, progress: Progress):
+        self._settings = settings
+        self._progress = progress
+        traced = settings.sum_of_primitives and "dnnl" in settings.backends
+        builds = len(settings.backends) + traced
+        turns = settings.rounds * len(settings.backends)
+        progress.expect(len(settings.models) * (1 + builds + turns))
+
+    def run(self) -> list[ModelResult]:
+        """Measure every model; a failure is recorded and ends only what depends on it."""
+        return [self._run_model(model) for model in self._settings.models]
+
+    def _run_model(self, model: str) -> ModelResult:
+        settings, result = self._settings, ModelResult(model)
+        with ExitStack() as stack:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            self._progress.step(f"{model}: preparing the network and the reference output")
+            try:
+                self._prepare(model, directory)
+            except WorkerError as error:
+                result.error = str(error)
+                return result
+
+            teams = [self._build(model, name, directory, stack) for name in settings.backends]
+            result.backends = [team.result for team in teams]
+            tracer = None
+            if settings.sum_of_primitives and result.find("dnnl"):
+                result.primitives = PrimitiveResult()
+                tracer = self._build_tracer(model, directory, stack, result.primitives)
+
+            for turn in range(settings.rounds):
+                # Nobody should always be the one who runs after the same neighbour.
+                shift = turn % len(teams)
+                for team in teams[shift:] + teams[:shift]:
+                    name = team.result.backend
+                    if team.result.error is not None:
+                        self._progress.expect(-1)
+                        continue
+                    self._progress.step(f"{model}: round {turn + 1} of {settings.rounds}, {name}")
+                    self._measure(team)
+                    if tracer and name == "dnnl":
+                        self._trace(tracer, result.primitives)
+        return result
+
+    def _prepare(self, model: str, directory: Path) -> None:
+        settings = self._settings
+        environment = backends.environment(len(settings.cores), pinned=False)
+        with WorkerProcess(directory / "prepare.log", environment) as worker:
+            worker.call(
+                "prepare",
+                model=model,
+                batch_size=settings.batch_size,
+                seed=settings.seed,
+                directory=str(directory),
+            )
+
+    def _build(self, model: str, name: str, directory: Path, stack: ExitStack) -> _Team:
+        settings, result = self._settings, BackendResult(name)
+        self._progress.step(f"{model}: building backend {name}")
+        workers = []
+        for instance in range(settings.instances):
+            cores = settings.cores_of(instance)
+            environment = backends.environment(settings.threads, pinned=cores is not None)
+            worker = WorkerProcess(directory / f"{name}-{instance}.log", environment, cores)
+            workers.append(stack.enter_context(worker))
+        try:
+            for worker in workers:
+                reply = worker.call("build", backend=name, directory=str(directory))
+                # The first instance's build time, for the later ones find warm file caches.
+                result.build_seconds = result.build_seconds or reply["build_seconds"]
+                result.max_error = max(result.max_error or 0.0, reply["max_error"])
+                result.versions, result.facts = reply["versions"], reply["facts"]
+        except WorkerError as error:
+            _fail(result, workers, error)
+        return _Team(result, workers)
+
+    def _build_tracer(
+        self, model: str, directory: Path, stack: ExitStack, result: PrimitiveResult
+    ) -> WorkerProcess | None:
+        """A dnnl worker of its own: printing a line per primitive would disturb the timed one."""
+        self._progress.step(f"{model}: building backend dnnl for the sum of primitives")
+        environment = backends.environment(self._settings.threads, pinned=False)
+        environment["ONEDNN_VERBOSE"] = "1"
+        worker = stack.enter_context(WorkerProcess(directory / "trace.log", environment))
+        try:
+            worker.call("build", backend="dnnl", directory=str(directory))
+        except WorkerError as error:
+            result.error = str(error)
+            return None
+        result.version = onednn_verbose.version(worker.log.read_text(errors="replace"))
+        return worker
+
+    def _measure(self, team: _Team) -> None:
+        settings, result = self._settings, team.result
+        time.sleep(_SETTLE_SECONDS)
+        try:
+            for worker in team.workers:
+                worker.send("warm_up", runs=settings.warmup)
+            for worker in team.workers:
+                worker.receive()
+            load = _ForeignLoad()
+            start_at = time.monotonic() + _START_DELAY_SECONDS
+            for worker in team.workers:
+                worker.send("measure", runs=settings.runs_per_round, start_at=start_at)
+            replies = [worker.receive() for worker in team.workers]
+        except WorkerError as error:
+            _fail(result, team.workers, error)
+            return
+        result.rounds.append([reply["seconds"] for reply in replies])
+        result.foreign_load.append(load.since(sum(reply["cpu_seconds"] for reply in replies)))
+
+    def _trace(self, tracer: WorkerProcess, result: PrimitiveResult) -> None:
+        if result.error is not None:
+            return
+        time.sleep(_SETTLE_SECONDS)
+        try:
+            tracer.call("warm_up", runs=self._settings.warmup)
+            offset = tracer.log.stat().st_size
+            runs = min(_TRACED_RUNS_PER_ROUND, self._settings.runs_per_round)
+            tracer.call("trace", runs=runs)
+            with tracer.log.open(errors="replace") as log:
+                log.seek(offset)
+                result.rounds.append(onednn_verbose.sum_of_primitives(log.read()))
+        except (WorkerError, ValueError) as error:
+            result.error = str(error)
+
+
+class _ForeignLoad:
+    """Processor time that processes other than the measured ones take, from now on."""
+
+    def __init__(self):
+        self._begin = psutil.cpu_times()
+
+    def since(self, own_seconds: float) -> float:
+        """Share of the machine's processor time, 0 to 1, `own_seconds` not counted."""
+        before, after = self._begin, psutil.cpu_times()
+        total = sum(after) - sum(before)
+        idle = (after.idle + after.iowait) - (before.idle + before.iowait)
+        return min(1.0, max(0.0, (total - idle - own_seconds) / total)) if total else 0.0
+
+
+def _fail(result: BackendResult, workers: list[WorkerProcess], error: WorkerError) -> None:
+    result.error = str(error)
+    for worker in workers:
+        worker.close()

@@ -1,0 +1,62 @@
+"""What a benchmark run is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MODES = ("latency", "throughput", "realtime")
+DEFAULT_BATCH_SIZES = {"latency": 1, "throughput": 32, "realtime": 1}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of one benchmark run.
+
+    Attributes
+    ----------
+    mode : str
+        One of `MODES`.
+    models, backends : tuple of str
+        In the order of the report.
+    threads : int
+        Threads per instance.
+    batch_size : int
+        Images per inference.
+    instances : int
+        Processes of the same backend that run at the same time.
+    cores : tuple of int
+        The usable cores.
+    warmup, runs : int
+        Untimed inferences before the timed ones of each round; timed inferences, over all rounds.
+    rounds : int
+        Number of times that the backends take turns.
+    seed : int
+        Seed of parameters and inputs.
+    sum_of_primitives : bool
+        Whether to compare dnnl with the sum of its primitive times.
+    """
+
+    mode: str
+    models: tuple[str, ...]
+    backends: tuple[str, ...]
+    threads: int
+    batch_size: int
+    instances: int
+    cores: tuple[int, ...]
+    warmup: int
+    runs: int
+    rounds: int
+    seed: int
+    sum_of_primitives: bool
+
+    @property
+    def runs_per_round(self) -> int:
+        """Timed inferences of one round, rounded up."""
+        return -(-self.runs // self.rounds)
+
+    def cores_of(self, instance: int) -> tuple[int, ...] | None:
+        """Cores that an instance is bound to; None if it is not bound."""
+        if self.mode != "realtime":
+            return None
+        first = instance * self.threads
+        return self.cores[first : first + self.threads]

@@ -1,0 +1,115 @@
+"""One backend in a process of its own: JSON requests on stdin, one JSON reply each on stdout.
+
+Started by `process`. A request is an object with a ``command`` and its arguments; a reply has
+``error`` (one line) if the command failed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+
+from . import backends, models
+from .onednn_verbose import ITERATION_MARK
+
+
+def claim_stdout():
+    """Return a stream to the original stdout, and send file descriptor 1 where stderr goes.
+
+    Libraries print to stdout from C as well, which would corrupt the replies.
+    """
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return replies
+
+
+class Worker:
+    """The commands; each method takes a request's arguments and returns the reply."""
+
+    def __init__(self):
+        self._built: backends.Built | None = None
+
+    def models(self) -> dict:
+        """Names of all models."""
+        return {"models": models.model_names()}
+
+    def prepare(self, model: str, batch_size: int, seed: int, directory: str) -> dict:
+        """Prepare a model and write it to `directory`."""
+        prepared = models.prepare_gluoncv(model, batch_size, seed)
+        models.save(prepared, Path(directory))
+        return {"shape": list(prepared.data.shape)}
+
+    def build(self, backend: str, directory: str) -> dict:
+        """Build for `backend`, run once, and compare with the reference."""
+        self._built = backends.build(backend, Path(directory))
+        self._built.run()
+        reference = np.load(Path(directory) / "reference.npy")
+        return {
+            "build_seconds": self._built.build_seconds,
+            "max_error": relative_error(self._built.output(), reference),
+            "versions": self._built.versions | {"numpy": np.__version__},
+            "facts": self._built.facts,
+        }
+
+    def warm_up(self, runs: int) -> dict:
+        """Untimed inferences."""
+        for _ in range(runs):
+            self._built.run()
+        return {}
+
+    def measure(self, runs: int, start_at: float) -> dict:
+        """Time each of `runs` inferences, from `start_at` on the system's monotonic clock (s)."""
+        run, clock = self._built.run, time.perf_counter
+        seconds = []
+        gc.collect()
+        gc.disable()
+        time.sleep(max(0.0, start_at - time.monotonic()))
+        cpu_begin = time.process_time()
+        for _ in range(runs):
+            begin = clock()
+            run()
+            seconds.append(clock() - begin)
+        cpu_seconds = time.process_time() - cpu_begin
+        gc.enable()
+        return {"seconds": seconds, "cpu_seconds": cpu_seconds}
+
+    def trace(self, runs: int) -> dict:
+        """Inferences set apart by marks in the log, for oneDNN's verbose lines between them."""
+        for _ in range(runs):
+            os.write(1, f"{ITERATION_MARK}\n".encode())
+            self._built.run()
+        os.write(1, f"{ITERATION_MARK}\n".encode())
+        return {}
+
+
+def relative_error(output: np.ndarray, reference: np.ndarray) -> float:
+    """Largest absolute difference, divided by the largest absolute value of `reference`."""
+    if output.shape != reference.shape:
+        raise ValueError(f"output: expected shape {reference.shape}, got {output.shape}")
+    difference = np.abs(output.astype(np.float64) - reference)
+    return float(difference.max() / np.abs(reference).max())
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    replies = claim_stdout()
+    worker = Worker()
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            reply = getattr(worker, request.pop("command"))(**request)
+        except Exception as error:
+            traceback.print_exc()
+            message = " ".join(str(error).split()) or "no message"
+            reply = {"error": f"{type(error).__name__}: {message}"}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+    # The frameworks' own teardown may crash, and nothing is left to save.
+    os._exit(0)

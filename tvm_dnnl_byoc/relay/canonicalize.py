@@ -1,0 +1,100 @@
+"""Brings a module into the form that partitioning looks for.
+
+Everything is done on the arrays with NumPy, in float64: TVM's own FoldConstant compiles a kernel
+for each distinct expression, which takes longer than all the rest of a build.
+"""
+
+from collections import Counter
+
+import numpy as np
+from tvm import relay
+from tvm.relay.expr import Call, Expr, TupleGetItem
+
+from .affine import Affine, apply_to_inputs, apply_to_outputs, channel_affine
+from .dataflow import array_of, constant, count_uses, op_name, rewrite
+from .fold_constants import fold_constant
+
+
+def canonicalize(function: relay.Function) -> relay.Function:
+    """Simplify one type-inferred function.
+
+    - Constant expressions are evaluated.
+    - Dropout is removed.
+    - What scales or shifts each channel of a convolution's or dense layer's result by constants
+      (bias_add, add, multiply, batch_norm) goes into its weights and one add; what scales the
+      channels of its data goes into its weights.
+    - A batch_norm that stays applies its scale and shift.
+    """
+    return relay.Function(
+        function.params,
+        _Canonicalizer(function.body).run(),
+        function.ret_type,
+        function.type_params,
+        function.attrs,
+    )
+
+
+class _Canonicalizer:
+    def __init__(self, body: Expr):
+        self.body = body
+        # By rewritten expression: how often the one that it stands for is read.
+        self.uses: Counter[Expr] = Counter()
+        self.old_uses = count_uses(body)
+
+    def run(self) -> Expr:
+        return rewrite(self.body, self.rule)
+
+    def rule(self, new: Expr, old: Expr) -> Expr:
+        result = self.simplify(new, old)
+        self.uses[result] += self.old_uses[old]
+        return result
+
+    def simplify(self, new: Expr, old: Expr) -> Expr:
+        folded = fold_constant(new)
+        if folded is not None:
+            return folded
+        if isinstance(new, TupleGetItem) and op_name(new.tuple_value) == "nn.dropout":
+            return new.tuple_value.args[0] if new.index == 0 else new
+        affine = channel_affine(new, old)
+        if affine is not None:
+            return self.fold_into_root(affine) or new
+        if op_name(new) in ("nn.conv2d", "nn.dense"):
+            return self.fold_data_scale(new, old)
+        if op_name(new) == "nn.batch_norm":
+            return _apply_scale_and_shift(new)
+        return new
+
+    def fold_into_root(self, affine: Affine) -> Expr | None:
+        """Fold an affine function of a convolution's result, itself perhaps already shifted."""
+        root, shift = affine.data, None
+        if self.uses[root] != 1:
+            return None
+        if op_name(root) == "add" and array_of(root.args[1]) is not None:
+            root, shift = root.args[0], array_of(root.args[1])
+            if self.uses[root] != 1:
+                return None
+        return apply_to_outputs(root, shift, affine)
+
+    def fold_data_scale(self, new: Call, old: Call) -> Call:
+        if op_name(new.args[0]) != "multiply" or self.uses[new.args[0]] != 1:
+            return new
+        affine = channel_affine(new.args[0], old.args[0])
+        return (affine and apply_to_inputs(new, affine)) or new
+
+
+def _apply_scale_and_shift(call: Call) -> Call:
+    """Switch on a batch_norm's scale and shift; where they were off, they become 1 and 0."""
+    attrs = call.attrs
+    if attrs.scale and attrs.center:
+        return call
+    data, gamma, beta, mean, variance = call.args
+    channels = array_of(mean)
+    if channels is None:
+        return call
+    if not attrs.scale:
+        gamma = constant(np.ones_like(channels))
+    if not attrs.center:
+        beta = constant(np.zeros_like(channels))
+    return relay.nn.batch_norm(
+        data, gamma, beta, mean, variance, axis=attrs.axis, epsilon=attrs.epsilon
+    ).astuple()

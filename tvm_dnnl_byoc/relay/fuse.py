@@ -1,0 +1,63 @@
+"""Finds the chains: an operator with the post-ops that oneDNN runs along with it."""
+
+import logging
+
+import tvm
+from tvm.relay.expr import Expr, TupleGetItem
+
+from .dataflow import count_uses, inputs_of, op_name, post_order
+from .operators import OPERATORS
+
+_log = logging.getLogger(__name__)
+
+
+def find_chains(body: Expr) -> list[list[Expr]]:
+    """Cover the offloadable part of a type-inferred body with chains.
+
+    A chain is grown from each operator as far as oneDNN follows: over expressions that are read
+    only by the next one, each accepted by ``src/relay`` and by oneDNN on this machine.
+
+    Returns
+    -------
+    list of list of Expr
+        Disjoint chains, in the order of the body; of each only the last result is used outside.
+    """
+    order = post_order(body)
+    uses = count_uses(body)
+    readers: dict[Expr, Expr] = {e: reader for reader in order for e in inputs_of(reader)}
+    refusal = tvm.get_global_func("tvm_dnnl_byoc.refusal")
+    taken: set[Expr] = set()
+    chains = []
+
+    def only_reader(expr: Expr) -> Expr | None:
+        return readers.get(expr) if uses[expr] == 1 else None
+
+    def accepted(chain: list[Expr]) -> bool:
+        reason = refusal(chain)
+        if reason:
+            _log.debug("stays in TVM: %s", reason)
+        return not reason
+
+    for expr in order:
+        operator = OPERATORS.get(op_name(expr) or "")
+        if operator is None or expr in taken:
+            continue
+        chain = [expr]
+        if operator.name == "nn.batch_norm":
+            # The normalised data is the first field of its result.
+            first = only_reader(expr)
+            if isinstance(first, TupleGetItem):
+                chain.append(first)
+        if not accepted(chain):
+            continue
+        while operator.fuses:
+            following = only_reader(chain[-1])
+            candidate = OPERATORS.get(op_name(following) or "") if following else None
+            if candidate is None or not candidate.post_op or following in taken:
+                break
+            if not accepted([*chain, following]):
+                break
+            chain.append(following)
+        taken.update(chain)
+        chains.append(chain)
+    return chains

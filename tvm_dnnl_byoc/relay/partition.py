@@ -1,0 +1,101 @@
+"""Moves what oneDNN runs well into functions of their own."""
+
+from graphlib import TopologicalSorter
+
+import tvm
+from tvm import relay
+from tvm.relay.build_module import bind_params_by_name
+from tvm.relay.expr import Expr
+
+from .canonicalize import canonicalize
+from .dataflow import inputs_of, with_inputs
+from .region_function import build_region
+from .regions import find_regions
+from .units import UnitGraph
+
+
+def partition_for_dnnl(mod: tvm.IRModule, params: dict | None = None) -> tvm.IRModule:
+    """Offload to oneDNN what it runs well; the rest stays as it is, for TVM.
+
+    Parameters
+    ----------
+    mod : tvm.IRModule
+        A Relay module. It is not changed.
+    params : dict of str to tvm.nd.NDArray or numpy.ndarray, optional
+        The weights. Without them nothing can be folded or prepacked: weights are then arguments
+        like any other, repacked at every call.
+
+    Returns
+    -------
+    tvm.IRModule
+        For ``relay.build``. Each region is a function with the attribute ``Compiler="dnnl"``, in
+        which composite functions hold what oneDNN runs as one primitive.
+
+    Raises
+    ------
+    TypeError
+        If ``mod`` is not a Relay module.
+    """
+    if not isinstance(mod, tvm.IRModule):
+        raise TypeError(f"expected a tvm.IRModule, got {type(mod).__name__}")
+    result = tvm.IRModule(mod.functions, mod.type_definitions, attrs=mod.attrs)
+    if params:
+        result["main"] = bind_params_by_name(result["main"], params)
+    for var, function in _partitionable(relay.transform.InferType()(result)):
+        result[var] = canonicalize(function)
+    result = relay.transform.InferType()(result)
+    for var, function in _partitionable(result):
+        _partition(result, var, function)
+    return relay.transform.InferType()(result)
+
+
+def _partitionable(mod: tvm.IRModule) -> list[tuple[relay.GlobalVar, relay.Function]]:
+    """Return the functions that no compiler has claimed, in the order of their names."""
+    items = [
+        (var, function)
+        for var, function in mod.functions.items()
+        if isinstance(function, relay.Function)
+        and not any(function.attrs and key in function.attrs for key in ("Compiler", "Primitive"))
+    ]
+    return sorted(items, key=lambda item: item[0].name_hint)
+
+
+def _partition(mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function) -> None:
+    """Replace the regions of one function by calls, and add them to the module."""
+    graph = UnitGraph(function.body)
+    groups = find_regions(graph.nodes)
+    regions = len(groups)
+    grouped = {unit for group in groups for unit in group}
+    groups += [[unit] for unit in range(len(graph.units)) if unit not in grouped]
+    group_of = {unit: number for number, group in enumerate(groups) for unit in group}
+    reads = {
+        number: {group_of[j] for unit in group for j in graph.nodes[unit].inputs} - {number}
+        for number, group in enumerate(groups)
+    }
+
+    new: dict[Expr, Expr] = {}  # by expression of the function: what stands for it now
+
+    def now(expr: Expr) -> Expr:
+        return new.get(expr, expr)
+
+    for number in TopologicalSorter(reads).static_order():
+        if number >= regions:
+            expr = graph.value(groups[number][0])
+            new[expr] = with_inputs(expr, [now(e) for e in inputs_of(expr)])
+            continue
+        region = build_region(graph, groups[number])
+        symbol = f"tvmgen_default_dnnl_{var.name_hint}_{number}"
+        region_var = relay.GlobalVar(symbol)
+        mod[region_var] = region.function.with_attr(
+            {"global_symbol": symbol, "Compiler": "dnnl", "Primitive": 1, "Inline": 1}
+        )
+        call = relay.Call(region_var, [now(e) for e in region.inputs])
+        for i, output in enumerate(region.outputs):
+            new[output] = call if len(region.outputs) == 1 else relay.TupleGetItem(call, i)
+    mod[var] = relay.Function(
+        function.params,
+        now(function.body),
+        function.ret_type,
+        function.type_params,
+        function.attrs,
+    )
