@@ -3,12 +3,13 @@
 #
 #   make bench ARGS="--models vgg16"               ARGS go to the script, or to pytest
 #   make test PYTHON=python3.12 VENV=.venv-3.12    another Python
+#   make test CMAKE_ARGS=-DDNNL_ROOT=/opt/onednn   another oneDNN (to change it later: make clean)
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: test bench lint format python-for-bench
+.PHONY: test bench lint format clean python-for-bench
 
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
@@ -24,6 +25,8 @@ CXX_FILES = $(shell find src -name '*.h' -o -name '*.cc')
 
 # TVM would try to download tuned schedules at every build.
 export TOPHUB_LOCATION := NONE
+# Given on the command line or in the environment; setup.py hands them to CMake.
+export CMAKE_ARGS
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PIP_INSTALL = $(BIN)/python -m pip install --no-input --progress-bar off -c constraints.txt
@@ -80,5 +83,8 @@ $(VENV)/.lint-tools: $(VENV)/.created pyproject.toml constraints.txt
 	@$(call requirements,['project']['optional-dependencies']['lint']) \
 	  | $(PIP_INSTALL) -r /dev/stdin | $(QUIETLY)
 	@touch $@
+
+clean:
+	rm -rf build tvm_dnnl_byoc/lib
 
 $(LIBRARIES):

@@ -44,8 +44,9 @@ class CMakeBuild(build_ext):
         record = BUILD / "options.txt"
         if record.exists() and record.read_text() != "\n".join(options):
             tools.append("--fresh")  # else CMake would remember options that are no longer given
-        run(cmake, "-S", ROOT, "-B", BUILD, *tools, *options)
+        BUILD.mkdir(parents=True, exist_ok=True)
         record.write_text("\n".join(options))
+        run(cmake, "-S", ROOT, "-B", BUILD, *tools, *options)
         run(cmake, "--build", BUILD, "--parallel")
         run(cmake, "--install", BUILD, "--prefix", self._package())
 

@@ -10,4 +10,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from tvm_dnnl_byoc.bench.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -84,14 +84,21 @@ def check_tvm() -> None:
         import tvm
     except Exception as error:  # for a library that is missing: OSError or RuntimeError
         raise ImportError(
-            f"expected TVM 0.19.x (Relay), got one that fails to import ({error}): {_INSTALL_TVM}"
+            f"expected TVM 0.19.x (Relay), got {_tvm_distribution()}, "
+            f"which fails to import ({error}): {_INSTALL_TVM}"
         ) from error
     version = getattr(tvm, "__version__", "one without a version")
     if not version.startswith("0.19."):
         raise ImportError(
-            f"expected TVM 0.19.x (Relay), got {version} from {tvm.__path__[0]}: "
+            f"expected TVM 0.19.x (Relay), got {version} ({_tvm_distribution()}): "
             f"uninstall it and {_INSTALL_TVM}"
         )
+
+
+def _tvm_distribution() -> str:
+    names = importlib.metadata.packages_distributions().get("tvm", [])
+    found = sorted(f"{name} {importlib.metadata.version(name)}" for name in set(names))
+    return " and ".join(found) or f"{importlib.util.find_spec('tvm').submodule_search_locations}"
 
 
 def _built(name: str) -> Path:

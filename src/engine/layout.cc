@@ -77,6 +77,14 @@ std::vector<memory::desc> layout_candidates(const memory::desc& md) {
   return candidates;
 }
 
+std::vector<memory::desc> layouts_named(const std::string& name, const memory::dims& shape,
+                                        memory::data_type dtype) {
+  for (const NamedTag& tag : kDataTags)
+    if (tag.rank == static_cast<int>(shape.size()) && tag.name == name)
+      return {{shape, dtype, tag.tag}};
+  return {};
+}
+
 bool is_row_major(const memory::desc& md) {
   const auto dims = md.get_dims();
   if (md == plain_md(dims, md.get_data_type())) return true;

@@ -29,6 +29,10 @@ memory::desc same_layout(const memory::desc& md, const memory::dims& shape);
  */
 std::vector<memory::desc> layout_candidates(const memory::desc& md);
 
+/*! \brief The layout of that name for a shape, as a list; empty if there is none. */
+std::vector<memory::desc> layouts_named(const std::string& name, const memory::dims& shape,
+                                        memory::data_type dtype);
+
 /*! \brief Whether the elements lie in memory as they would in row-major order. */
 bool is_row_major(const memory::desc& md);
 

@@ -1,5 +1,7 @@
 #include "plan.h"
 
+#include <algorithm>
+
 #include "plan_builder.h"
 
 namespace dnnl_byoc {
@@ -11,7 +13,33 @@ const dnnl::engine& cpu_engine() {
 }
 
 Plan Plan::compile(const Graph& graph, Mode mode) {
-  return PlanBuilder(graph, mode).build();
+  Plan plan = PlanBuilder(graph, mode).build();
+  // oneDNN chooses for each convolution alone, and the first one, with its three channels, often
+  // differs from all others. Where most agree, the rest is asked to follow.
+  const std::map<std::string, size_t> bytes = plan.convolution_layouts();
+  if (mode == Mode::support || bytes.size() < 2) return plan;
+  const auto most = std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) {
+    return a.second < b.second;
+  });
+  Plan uniform = PlanBuilder(graph, mode, most->first).build();
+  return uniform.reordered_bytes() < plan.reordered_bytes() ? std::move(uniform) : std::move(plan);
+}
+
+std::map<std::string, size_t> Plan::convolution_layouts() const {
+  std::map<std::string, size_t> bytes;
+  for (const Step& step : steps_) {
+    if (step.kind != "convolution") continue;
+    const memory::desc dst = step.pd.query_md(dnnl::query::dst_md);
+    bytes[layout_name(dst)] += dst.get_size();
+  }
+  return bytes;
+}
+
+size_t Plan::reordered_bytes() const {
+  size_t bytes = 0;
+  for (const Step& step : steps_)
+    if (step.kind == "reorder") bytes += step.pd.query_md(dnnl::query::dst_md).get_size();
+  return bytes;
 }
 
 void Plan::load_constants(const std::vector<const void*>& data) {

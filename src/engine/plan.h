@@ -5,6 +5,7 @@
 #ifndef DNNL_BYOC_ENGINE_PLAN_H_
 #define DNNL_BYOC_ENGINE_PLAN_H_
 
+#include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <utility>
@@ -76,6 +77,11 @@ class Plan {
 
  private:
   friend class PlanBuilder;
+
+  /*! \brief How many bytes the convolutions write in each layout. */
+  std::map<std::string, size_t> convolution_layouts() const;
+  /*! \brief How many bytes the reorders write in a run. */
+  size_t reordered_bytes() const;
 
   /*! \brief constants_[i] is repacks_[i]: graph constant `source`, seen as `view`, stored as `md`. */
   struct Repack {

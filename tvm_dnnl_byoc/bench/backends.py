@@ -113,14 +113,16 @@ def _build_tvm(directory: Path) -> Built:
 
 
 def _build_dnnl(directory: Path) -> Built:
-    partition_for_dnnl = _import_package().partition_for_dnnl
+    package = _import_package()
     from ..relay.flops import count_multiply_adds, count_regions
 
     module, params = models.load_relay(directory)
     begin = time.perf_counter()
-    module = partition_for_dnnl(module, params)
+    module = package.partition_for_dnnl(module, params)
     partition_seconds = time.perf_counter() - begin
     built = _build_graph_executor(module, None, directory, begin)
+    info = package.build_info()
+    built.versions["onednn"] = f"{info['onednn']} ({info['isa']}, {info['runtime']})"
     count = count_multiply_adds(module)
     built.facts |= {
         "partition_seconds": partition_seconds,

@@ -53,8 +53,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     for model in models:
         for entry in model.backends:
             found |= entry.versions
-        if model.primitives and model.primitives.version:
-            found["onednn"] = model.primitives.version
     result = BenchmarkResult(settings, found, models)
     print_report(result)
     if arguments.json:
@@ -74,7 +72,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--mode", default="latency", metavar="MODE", help=f"{', '.join(MODES)}")
+    parser.add_argument(
+        "--mode",
+        default="latency",
+        metavar="MODE",
+        help=f"one of {', '.join(MODES)} (default: %(default)s)",
+    )
     parser.add_argument(
         "--models",
         default="resnet50_v1b",

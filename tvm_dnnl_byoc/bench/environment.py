@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib import metadata
 from pathlib import Path
 
 import psutil
@@ -21,8 +20,6 @@ _ISA_FLAGS = (
 
 # Variables that change how fast the backends run.
 _VARIABLES = ("OMP_", "GOMP_", "KMP_", "ONEDNN_", "DNNL_", "TVM_", "MXNET_")
-
-_ONEDNN_PACKAGES = ("onednn-cpu-gomp", "onednn")
 
 
 def describe(repository: Path) -> dict[str, str]:
@@ -46,7 +43,6 @@ def describe(repository: Path) -> dict[str, str]:
         "kernel": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "variables": _variables(),
-        "onednn": _onednn_package(),
         "commit": git_commit(repository),
     }
     return {key: value for key, value in found.items() if value}
@@ -86,12 +82,3 @@ def _first_cpu() -> dict[str, str]:
 def _variables() -> str:
     chosen = sorted(name for name in os.environ if name.startswith(_VARIABLES))
     return " ".join(f"{name}={os.environ[name]}" for name in chosen)
-
-
-def _onednn_package() -> str | None:
-    for package in _ONEDNN_PACKAGES:
-        try:
-            return f"{package} {metadata.version(package)}"
-        except metadata.PackageNotFoundError:
-            continue
-    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 ITERATION_MARK = "bench: iteration"
-
-_VERSION = re.compile(r"^(?:onednn|dnnl)_verbose,info,oneDNN (v[\d.]+)")
 
 
 @dataclass(frozen=True)
@@ -53,14 +50,6 @@ class PrimitiveSum:
     iterations: int
     kinds: dict[str, dict[str, float]]
     implementations: dict[str, int]
-
-
-def version(text: str) -> str | None:
-    """The version in the header, such as ``v3.2.0``; None without a header."""
-    for line in text.splitlines():
-        if match := _VERSION.match(line):
-            return match[1]
-    return None
 
 
 def parse_executions(lines: Iterable[str]) -> Iterator[Execution]:

@@ -64,6 +64,11 @@ class WorkerProcess:
         finally:
             os.sched_setaffinity(0, usable)
 
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
     def send(self, command: str, **arguments) -> None:
         """Send a request; `receive` collects the reply."""
         with suppress(BrokenPipeError):  # receive() finds the cause

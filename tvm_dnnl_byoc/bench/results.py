@@ -67,7 +67,6 @@ class PrimitiveResult:
     """Comparison of dnnl with its primitives, measured side by side in every round."""
 
     error: str | None = None
-    version: str | None = None
     rounds: list[PrimitiveSum] = field(default_factory=list)
 
     @property

@@ -131,7 +131,6 @@ class Runner:
         except WorkerError as error:
             result.error = str(error)
             return None
-        result.version = onednn_verbose.version(worker.log.read_text(errors="replace"))
         return worker
 
     def _measure(self, team: _Team) -> None:

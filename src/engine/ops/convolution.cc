@@ -43,14 +43,18 @@ void build_convolution(PlanBuilder& b, const Node& node) {
       has_bias ? plain_md({weights_shape[0]}, b.dtype(node.inputs[2])) : memory::desc();
 
   using Pd = dnnl::convolution_forward::primitive_desc;
-  const auto [pd, post_ops] = choose<Pd>(
-      b, node, dst_shape, {any_md(src_shape, dtype)},
-      [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
-        return Pd(cpu_engine(), dnnl::prop_kind::forward_inference,
-                  dnnl::algorithm::convolution_direct, src_md,
-                  any_md(grouped, b.dtype(weights)), bias_md, any_md(dst_shape, dtype), strides,
-                  dilation, padding_l, padding_r, attr, /*allow_empty=*/true);
-      });
+  const auto make = [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
+    const bool any = src_md == any_md(src_shape, dtype);
+    const auto dst_md = any ? any_md(dst_shape, dtype) : same_layout(src_md, dst_shape);
+    Pd pd(cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+          src_md, any_md(grouped, b.dtype(weights)), bias_md, dst_md, strides, dilation, padding_l,
+          padding_r, attr, /*allow_empty=*/true);
+    // A layout that was not oneDNN's choice must not cost the direct implementation.
+    return any || (pd && !is_reference(pd) && !is_gemm(pd)) ? pd : Pd();
+  };
+  auto candidates = layouts_named(b.preferred_layout(), src_shape, dtype);
+  candidates.push_back(any_md(src_shape, dtype));
+  const auto [pd, post_ops] = choose<Pd>(b, node, dst_shape, candidates, make);
 
   std::vector<std::pair<int, int>> args = {
       {DNNL_ARG_SRC, b.require(src, pd.src_desc())},

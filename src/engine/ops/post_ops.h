@@ -42,6 +42,10 @@ inline bool is_reference(const dnnl::primitive_desc_base& pd) {
   return std::string(pd.impl_info_str()).rfind("ref", 0) == 0;
 }
 
+inline bool is_gemm(const dnnl::primitive_desc_base& pd) {
+  return std::string(pd.impl_info_str()).rfind("gemm", 0) == 0;
+}
+
 /*!
  * \brief The first primitive descriptor that oneDNN has a fast implementation for.
  *

@@ -1,0 +1,16 @@
+import functools
+import os
+
+os.environ["TOPHUB_LOCATION"] = "NONE"  # else TVM tries a download at every build
+
+import pytest
+from tvm.relay.backend import te_compiler
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cached_libinfo():
+    """TVM evaluates it anew for every shape that it lowers: a fifth of the time of small builds."""
+    original = te_compiler.libinfo
+    te_compiler.libinfo = functools.cache(original)
+    yield
+    te_compiler.libinfo = original

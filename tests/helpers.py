@@ -1,0 +1,193 @@
+"""Builds, runs and compares Relay modules, with and without partitioning."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import tvm
+from tvm import relay
+from tvm.contrib import graph_executor
+
+import tvm_dnnl_byoc
+from tvm_dnnl_byoc import partition_for_dnnl, profile
+
+TOLERANCE = 1e-5
+
+
+def var(name, *shape, dtype="float32"):
+    return relay.var(name, shape=shape, dtype=dtype)
+
+
+def random(*shape, seed=0, low=-1.0, high=1.0):
+    """Asymmetric float32 data: uniform, its mean not 0, no two values alike."""
+    rng = np.random.default_rng([seed, *shape])
+    return (rng.uniform(low, high, shape) + 0.125 * (high - low)).astype("float32")
+
+
+def const(*shape, seed=0, low=-1.0, high=1.0):
+    return relay.const(random(*shape, seed=seed, low=low, high=high))
+
+
+def module(*outputs):
+    """Return a module of one function, which gives the outputs, as a tuple if there are more."""
+    body = outputs[0] if len(outputs) == 1 else relay.Tuple(outputs)
+    return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body))
+
+
+def inputs_for(mod, seed=100):
+    """Return random data for every parameter of main."""
+    data = {}
+    for i, param in enumerate(mod["main"].params):
+        shape = tuple(int(d) for d in param.type_annotation.shape)
+        dtype = param.type_annotation.dtype
+        array = random(*shape, seed=seed + i)
+        data[param.name_hint] = array if dtype == "float32" else (array * 9).astype(dtype)
+    return data
+
+
+def conv2d(data, weights, **attrs):
+    """Relay's conv2d, with the attributes that TVM 0.19 needs at opt_level 3."""
+    if isinstance(weights, relay.Constant):
+        weights_shape = weights.data.shape
+    else:
+        weights_shape = [int(d) for d in weights.type_annotation.shape]
+    channels = attrs.pop("channels", weights_shape[0])
+    kernel = tuple(int(d) for d in weights_shape[2:])
+    return relay.nn.conv2d(data, weights, channels=channels, kernel_size=kernel, **attrs)
+
+
+def build(mod, params=None, target="llvm", opt_level=3):
+    with tvm.transform.PassContext(opt_level=opt_level):
+        return relay.build(mod, target, params=params)
+
+
+def run(lib, inputs):
+    """Run a built or loaded library on a fresh executor; return all outputs as NumPy arrays."""
+    executor = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    executor.set_input(**{name: tvm.nd.array(value) for name, value in inputs.items()})
+    executor.run()
+    return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
+
+
+def run_vm(mod, inputs, params=None):
+    """Run main with the VM; nested results are flattened."""
+    with tvm.transform.PassContext(opt_level=3):
+        executable = relay.vm.compile(mod, "llvm", params=params)
+    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
+    return flatten(machine.run(**inputs) if inputs else machine.run())
+
+
+def flatten(value):
+    if isinstance(value, tvm.nd.NDArray):
+        return [value.numpy()]
+    return [array for field in value for array in flatten(field)]
+
+
+def assert_close(actual, expected, tolerance=TOLERANCE):
+    """Compare output by output, relative to the scale of each."""
+    assert len(actual) == len(expected)
+    for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
+        assert a.shape == e.shape, f"output {i}"
+        assert a.dtype == e.dtype, f"output {i}"
+        scale = np.abs(e[np.isfinite(e)]).max(initial=0) or 1.0
+        np.testing.assert_allclose(
+            a / scale, e / scale, rtol=0, atol=tolerance, err_msg=f"output {i}, scale {scale}"
+        )
+
+
+def check(mod, params=None, inputs=None, reference=None, tolerance=TOLERANCE, taken=None):
+    """Partition, build and run a module; compare with plain TVM or with given outputs.
+
+    Parameters
+    ----------
+    inputs : dict, optional
+        By default random data for every parameter that is not in ``params``.
+    reference : list of np.ndarray, optional
+        Compared as well: what NumPy makes of it.
+    taken : iterable of str, optional
+        The operators that must be in regions, each as often as it must be there.
+
+    Returns
+    -------
+    list of dict
+        The steps of the profile, of all regions; reorders left out.
+    """
+    if inputs is None:
+        inputs = {k: v for k, v in inputs_for(mod).items() if k not in (params or {})}
+    before = {name: value.copy() for name, value in inputs.items()}
+    partitioned = partition_for_dnnl(mod, params)
+    if taken is not None:
+        assert sorted(offloaded(partitioned)[0]) == sorted(taken)
+    lib = build(partitioned, params)
+    actual = run(lib, inputs)
+    # Unoptimised: TVM at its plainest, of which it builds more, and builds it faster.
+    assert_close(actual, run(build(mod, params, opt_level=0), inputs), tolerance)
+    if reference is not None:
+        assert_close(actual, [r.astype(a.dtype) for r, a in zip(reference, actual)], tolerance)
+    for name, value in inputs.items():
+        np.testing.assert_array_equal(value, before[name])
+    return steps_of(lib)
+
+
+def steps_of(lib):
+    """Return the steps of all regions but reorders, which depend on the machine."""
+    regions = profile(lib)
+    return [
+        step
+        for name in sorted(regions)
+        for step in regions[name]["steps"]
+        if step["kind"] != "reorder"
+    ]
+
+
+def fused(steps):
+    """Return steps as short texts: ``convolution:eltwise_relu``."""
+    return [f"{s['kind']}:{s['post_ops']}" if s["post_ops"] else s["kind"] for s in steps]
+
+
+def region_functions(mod):
+    """Return the functions of a partitioned module that are compiled by us, by name."""
+    return {
+        var.name_hint: f
+        for var, f in sorted(mod.functions.items(), key=lambda item: item[0].name_hint)
+        if f.attrs and f.attrs.get("Compiler") == "dnnl"
+    }
+
+
+def offloaded(mod):
+    """Return the names of the operators inside regions, and of those outside."""
+    regions = region_functions(mod)
+    inside = [name for f in regions.values() for name in op_names(f)]
+    outside = [
+        name
+        for var, f in mod.functions.items()
+        if var.name_hint not in regions and isinstance(f, relay.Function)
+        for name in op_names(f)
+    ]
+    return inside, outside
+
+
+def op_names(function):
+    names = []
+
+    def visit(expr):
+        if isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op):
+            names.append(expr.op.name)
+
+    relay.analysis.post_order_visit(function, visit)
+    return names
+
+
+def run_python(code, *args, **env):
+    """Run code in a fresh process that finds the package; return the finished process."""
+    root = str(Path(tvm_dnnl_byoc.__file__).resolve().parent.parent)
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)],
+        env={**os.environ, "PYTHONPATH": path, **env},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
