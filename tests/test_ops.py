@@ -223,9 +223,7 @@ def test_avg_pool2d(attrs, include):
     w = random(4, 17, 1, 1, seed=9)
     reference = pool2d_reference(x, mean, **attrs)
     mod = module(y, relay.negative(conv2d(y, relay.const(w))))
-    steps = check(
-        mod, inputs={"x": x}, reference=[reference, -conv2d_reference(reference, w)]
-    )
+    steps = check(mod, inputs={"x": x}, reference=[reference, -conv2d_reference(reference, w)])
     assert fused(steps) == ["pooling", "convolution"]
 
 
@@ -274,7 +272,8 @@ def test_padding_as_wide_as_the_window(pool):
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 5)])
 @pytest.mark.parametrize(
-    ("pool", "reduce"), [(relay.nn.global_max_pool2d, np.max), (relay.nn.global_avg_pool2d, np.mean)]
+    ("pool", "reduce"),
+    [(relay.nn.global_max_pool2d, np.max), (relay.nn.global_avg_pool2d, np.mean)],
 )
 def test_global_pool2d(pool, reduce, size):
     x = random(2, 17, *size, low=-3.0, high=-1.0)

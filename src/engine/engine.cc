@@ -1,8 +1,9 @@
 #include "engine.h"
 
+#include <oneapi/dnnl/dnnl_debug.h>
+
 #include <new>
 #include <nlohmann/json.hpp>
-#include <oneapi/dnnl/dnnl_debug.h>
 #include <string>
 
 #include "engine_impl.h"

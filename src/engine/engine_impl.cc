@@ -62,8 +62,7 @@ void* checked_data(const DLTensor* tensor, memory::data_type dtype, const memory
 }
 
 void expect_count(size_t got, size_t expected, const char* what) {
-  if (got != expected)
-    throw InvalidArgument(text("expected ", expected, " ", what, ", got ", got));
+  if (got != expected) throw InvalidArgument(text("expected ", expected, " ", what, ", got ", got));
 }
 
 }  // namespace
@@ -89,8 +88,8 @@ void Engine::set_constants(const DLTensor* const* constants, size_t count) {
 
 void Engine::require_ready() const {
   if (!ready_)
-    throw InvalidArgument(
-        text("expected the graph's ", graph_.constants.size(), " constants to be set before a run"));
+    throw InvalidArgument(text("expected the graph's ", graph_.constants.size(),
+                               " constants to be set before a run"));
 }
 
 void Engine::run(const DLTensor* const* inputs, size_t num_inputs, DLTensor* const* outputs,
@@ -108,8 +107,7 @@ void Engine::run(const DLTensor* const* inputs, size_t num_inputs, DLTensor* con
   }
   for (size_t i = 0; i < num_outputs; ++i) {
     const memory::desc& md = plan_.output_mds()[i];
-    output_data.push_back(
-        checked_data(outputs[i], md.get_data_type(), md.get_dims(), "output", i));
+    output_data.push_back(checked_data(outputs[i], md.get_data_type(), md.get_dims(), "output", i));
   }
   auto context = take_context();
   context->bind(input_data, output_data);

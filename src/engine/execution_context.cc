@@ -32,8 +32,7 @@ ExecutionContext::ExecutionContext(const Plan& plan)
         memories_.emplace_back(value.md, cpu_engine(), nullptr);
     }
     handles.push_back(memories_.back().get());
-    if (storage.place == Storage::Place::input)
-      inputs_.emplace_back(handles.back(), storage.index);
+    if (storage.place == Storage::Place::input) inputs_.emplace_back(handles.back(), storage.index);
     if (storage.place == Storage::Place::output)
       outputs_.emplace_back(handles.back(), storage.index);
   }

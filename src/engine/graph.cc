@@ -19,10 +19,8 @@ const std::map<std::string, memory::data_type> kDtypes = {
 using Algorithms = std::map<std::string, dnnl::algorithm>;
 
 const Algorithms kEltwise = {
-    {"relu", dnnl::algorithm::eltwise_relu},
-    {"clip", dnnl::algorithm::eltwise_clip},
-    {"logistic", dnnl::algorithm::eltwise_logistic},
-    {"tanh", dnnl::algorithm::eltwise_tanh},
+    {"relu", dnnl::algorithm::eltwise_relu},         {"clip", dnnl::algorithm::eltwise_clip},
+    {"logistic", dnnl::algorithm::eltwise_logistic}, {"tanh", dnnl::algorithm::eltwise_tanh},
     {"linear", dnnl::algorithm::eltwise_linear},
 };
 
@@ -93,7 +91,8 @@ class IdChecker {
   }
   void use(int id, const std::string& by) const {
     if (!defined_.count(id))
-      throw InvalidArgument(text("graph: ", by, " reads tensor ", id, ", which is not defined yet"));
+      throw InvalidArgument(
+          text("graph: ", by, " reads tensor ", id, ", which is not defined yet"));
   }
   int num_tensors() const { return defined_.empty() ? 0 : *defined_.rbegin() + 1; }
 

@@ -25,10 +25,10 @@ size_t place_lifetimes(std::vector<Lifetime>* lifetimes) {
     }
     lifetime->offset = offset;
     total = std::max(total, end(lifetime));
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), lifetime,
-                         [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; }),
-        lifetime);
+    placed.insert(std::upper_bound(
+                      placed.begin(), placed.end(), lifetime,
+                      [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; }),
+                  lifetime);
   }
   return total;
 }

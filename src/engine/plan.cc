@@ -18,9 +18,8 @@ Plan Plan::compile(const Graph& graph, Mode mode) {
   // differs from all others. Where most agree, the rest is asked to follow.
   const std::map<std::string, size_t> bytes = plan.convolution_layouts();
   if (mode == Mode::support || bytes.size() < 2) return plan;
-  const auto most = std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   Plan uniform = PlanBuilder(graph, mode, most->first).build();
   return uniform.reordered_bytes() < plan.reordered_bytes() ? std::move(uniform) : std::move(plan);
 }

@@ -83,7 +83,8 @@ class Plan {
   /*! \brief How many bytes the reorders write in a run. */
   size_t reordered_bytes() const;
 
-  /*! \brief constants_[i] is repacks_[i]: graph constant `source`, seen as `view`, stored as `md`. */
+  /*! \brief constants_[i] is repacks_[i]: graph constant `source`, seen as `view`, stored as `md`.
+   */
   struct Repack {
     int source;
     memory::desc view;

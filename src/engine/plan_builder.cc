@@ -9,10 +9,7 @@
 namespace dnnl_byoc {
 
 PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode, std::string preferred)
-    : mode_(mode),
-      preferred_(std::move(preferred)),
-      graph_(graph),
-      values_of_(graph.num_tensors) {
+    : mode_(mode), preferred_(std::move(preferred)), graph_(graph), values_of_(graph.num_tensors) {
   using Place = Storage::Place;
   const auto add_external = [this](const std::vector<ExternalTensor>& tensors, Place place) {
     for (size_t i = 0; i < tensors.size(); ++i) {

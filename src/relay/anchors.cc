@@ -16,7 +16,8 @@ json node(const char* kind, std::vector<int> inputs, json attrs) {
   return {{"kind", kind}, {"inputs", std::move(inputs)}, {"attrs", std::move(attrs)}};
 }
 
-/*! \brief Relay's padding: one number for all sides, one per dimension, or all begins, then ends. */
+/*! \brief Relay's padding: one number for all sides, one per dimension, or all begins, then ends.
+ */
 std::pair<Ints, Ints> split_padding(const Source& s, size_t dims) {
   Ints padding = get_ints(s.attrs, "padding");
   if (padding.size() == 1) padding.resize(dims, padding[0]);
@@ -199,8 +200,7 @@ const std::map<std::string, json (*)(const Source&)> kAnchors = {
 int align_channel(const Source& s, int tensor, int64_t channels, int64_t axis, int64_t rank) {
   Ints shape(static_cast<size_t>(rank - axis), 1);
   shape[0] = channels;
-  return shape.size() == 1 ? tensor
-                           : s.graph->add_node("reshape", {tensor}, {{"shape", shape}});
+  return shape.size() == 1 ? tensor : s.graph->add_node("reshape", {tensor}, {{"shape", shape}});
 }
 
 json translate_anchor(const Source& s) {

@@ -60,9 +60,8 @@ class PostOpAppender {
 
   void append(const Source& s) {
     const int x = position_of_current(s);
-    s.expect(tensor_type(s.call).shape == shape_,
-             "expected a post-op to keep the shape ", shape_text(shape_), ", got ",
-             shape_text(tensor_type(s.call).shape));
+    s.expect(tensor_type(s.call).shape == shape_, "expected a post-op to keep the shape ",
+             shape_text(shape_), ", got ", shape_text(tensor_type(s.call).shape));
     if (!append_bias(s, x)) append_post_op(s, x);
     current_ = s.call;
   }
@@ -92,8 +91,7 @@ class PostOpAppender {
       return false;
     int bias = s.id(other);
     const Ints flat = {shape_[axis]};
-    if (s.type(other).shape != flat)
-      bias = s.graph->add_node("reshape", {bias}, {{"shape", flat}});
+    if (s.type(other).shape != flat) bias = s.graph->add_node("reshape", {bias}, {{"shape", flat}});
     node_["inputs"].push_back(bias);
     return true;
   }

@@ -26,8 +26,7 @@ using Unary = json (*)(const Source&);
 
 const std::map<std::string, Unary> kUnary = {
     {"nn.relu", [](const Source&) { return eltwise("relu"); }},
-    {"nn.leaky_relu",
-     [](const Source& s) { return eltwise("relu", get_float(s.attrs, "alpha")); }},
+    {"nn.leaky_relu", [](const Source& s) { return eltwise("relu", get_float(s.attrs, "alpha")); }},
     {"clip",
      [](const Source& s) { return eltwise("clip", finite(s, "a_min"), finite(s, "a_max")); }},
     {"sigmoid", [](const Source&) { return eltwise("logistic"); }},
@@ -38,8 +37,7 @@ const std::map<std::string, const char*> kBinary = {{"add", "add"}, {"multiply",
 
 double scalar_value(const ObjectRef& constant) {
   const NDArray data = constant_data(constant);
-  return *reinterpret_cast<const float*>(static_cast<const char*>(data->data) +
-                                         data->byte_offset);
+  return *reinterpret_cast<const float*>(static_cast<const char*>(data->data) + data->byte_offset);
 }
 
 }  // namespace
@@ -52,8 +50,7 @@ bool is_scalar_constant(const ObjectRef& expr) {
 }
 
 std::optional<Elementwise> read_elementwise(const Source& s, int x) {
-  if (auto unary = kUnary.find(s.op); unary != kUnary.end())
-    return Elementwise{unary->second(s)};
+  if (auto unary = kUnary.find(s.op); unary != kUnary.end()) return Elementwise{unary->second(s)};
   auto binary = kBinary.find(s.op);
   if (binary == kBinary.end()) return std::nullopt;
   const int other = 1 - x;

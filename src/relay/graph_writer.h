@@ -33,9 +33,9 @@ class GraphWriter {
  private:
   int add_external(const char* list, const TensorType& type);
 
-  json graph_ = {{"format", "dnnl_byoc"},      {"version", 1},
-                 {"inputs", json::array()},    {"constants", json::array()},
-                 {"outputs", json::array()},   {"nodes", json::array()}};
+  json graph_ = {{"format", "dnnl_byoc"},    {"version", 1},
+                 {"inputs", json::array()},  {"constants", json::array()},
+                 {"outputs", json::array()}, {"nodes", json::array()}};
   int next_id_ = 0;
 };
 

@@ -51,8 +51,7 @@ class DnnlModule : public ModuleNode {
   }
 
   PackedFunc GetFunction(const String& name, const ObjectPtr<tvm::runtime::Object>& self) final {
-    if (name == symbol_)
-      return PackedFunc([self, this](TVMArgs args, TVMRetValue*) { run(args); });
+    if (name == symbol_) return PackedFunc([self, this](TVMArgs args, TVMRetValue*) { run(args); });
     if (name == "__init_" + symbol_)
       return PackedFunc([self, this](TVMArgs args, TVMRetValue* ret) {
         const Array<NDArray> constants = args[0];
@@ -90,8 +89,9 @@ class DnnlModule : public ModuleNode {
     std::string symbol, json;
     std::vector<std::string> constants;
     if (!stream->Read(&symbol) || !stream->Read(&json) || !stream->Read(&constants))
-      throw tvm::runtime::Error("ValueError: expected an exported dnnl_byoc region, got data that "
-                                "ends too early: the file is damaged");
+      throw tvm::runtime::Error(
+          "ValueError: expected an exported dnnl_byoc region, got data that "
+          "ends too early: the file is damaged");
     return make_module(std::move(symbol), std::move(json), std::move(constants));
   }
 

@@ -123,8 +123,8 @@ std::string refusal_of(const std::vector<ObjectRef>& chain) {
       auto it = ids.find(expr);
       if (it != ids.end()) return it->second;
       const TensorType type = tensor_type(expr);
-      return ids[expr] = is(expr, "relay.Constant") ? graph.add_constant(type)
-                                                    : graph.add_input(type);
+      return ids[expr] =
+                 is(expr, "relay.Constant") ? graph.add_constant(type) : graph.add_input(type);
     };
     graph.set_outputs({translate_chain(chain, &graph, resolve)});
     if (dnnl_byoc_supports(graph.str().c_str()) == dnnl_byoc_success) return "";

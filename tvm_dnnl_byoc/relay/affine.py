@@ -50,12 +50,13 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
         data = new.args[1 - which]
         if _static_shape(old.args[1 - which]) != shape:
             return None
-        return Affine(data, one, value, shape) if name == "add" else Affine(data, value, zero, shape)
+        scale, shift = (one, value) if name == "add" else (value, zero)
+        return Affine(data, scale, shift, shape)
     if name == "nn.bias_add":
         bias = array_of(new.args[1])
-        return None if bias is None else Affine(
-            new.args[0], one, _along(bias, new.attrs.axis, len(shape)), shape
-        )
+        if bias is None:
+            return None
+        return Affine(new.args[0], one, _along(bias, new.attrs.axis, len(shape)), shape)
     if isinstance(new, TupleGetItem) and new.index == 0:
         return _batch_norm(new.tuple_value, shape)
     return None

@@ -54,7 +54,7 @@ def count_uses(body: Expr) -> Counter[Expr]:
 
 def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
     """Return the expression with other inputs; the same object if they are the same."""
-    if all(new is old or new.same_as(old) for new, old in zip(inputs, inputs_of(expr))):
+    if all(new.same_as(old) for new, old in zip(inputs, inputs_of(expr), strict=True)):
         return expr
     if isinstance(expr, Call):
         return Call(expr.op, inputs, expr.attrs, expr.type_args, expr.span)

@@ -33,9 +33,10 @@ class UnitGraph:
         for expr in order:
             if expr in chains:
                 self._add(chains[expr], supported=True)
-            elif expr not in fused and inputs_of(expr):
-                if not isinstance(expr, Tuple) or expr in read:
-                    self._add([expr], supported=False)
+            elif expr in fused or not inputs_of(expr):
+                continue
+            elif not isinstance(expr, Tuple) or expr in read:
+                self._add([expr], supported=False)
 
     def value(self, unit: int) -> Expr:
         """Return the expression that a unit gives to others."""

@@ -36,26 +36,24 @@ void build_concat(PlanBuilder& b, const Node& node) {
   }
 
   using Pd = dnnl::concat::primitive_desc;
-  const auto [pd, post_ops] = choose<Pd>(
-      b, node, dst_shape, by_share(b, node, dst_shape),
-      [&](const memory::desc& dst_md, const dnnl::primitive_attr& attr) {
-        std::vector<memory::desc> src_mds;
-        for (int id : node.inputs) src_mds.push_back(same_layout(dst_md, b.shape(id)));
-        dnnl_primitive_desc_t handle = nullptr;  // the C++ class has no allow_empty
-        std::vector<const_dnnl_memory_desc_t> c_mds;
-        for (const auto& md : src_mds) c_mds.push_back(md.get());
-        const auto status =
-            dnnl_concat_primitive_desc_create(&handle, cpu_engine().get(), dst_md.get(),
-                                              static_cast<int>(c_mds.size()), axis, c_mds.data(),
-                                              attr.get());
-        return status == dnnl_success ? Pd(handle) : Pd();
-      });
+  const auto [pd, post_ops] =
+      choose<Pd>(b, node, dst_shape, by_share(b, node, dst_shape),
+                 [&](const memory::desc& dst_md, const dnnl::primitive_attr& attr) {
+                   std::vector<memory::desc> src_mds;
+                   for (int id : node.inputs) src_mds.push_back(same_layout(dst_md, b.shape(id)));
+                   dnnl_primitive_desc_t handle = nullptr;  // the C++ class has no allow_empty
+                   std::vector<const_dnnl_memory_desc_t> c_mds;
+                   for (const auto& md : src_mds) c_mds.push_back(md.get());
+                   const auto status = dnnl_concat_primitive_desc_create(
+                       &handle, cpu_engine().get(), dst_md.get(), static_cast<int>(c_mds.size()),
+                       axis, c_mds.data(), attr.get());
+                   return status == dnnl_success ? Pd(handle) : Pd();
+                 });
 
   std::vector<std::pair<int, int>> args;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const int index = static_cast<int>(i);
-    args.emplace_back(DNNL_ARG_MULTIPLE_SRC + index,
-                      b.require(node.inputs[i], pd.src_desc(index)));
+    args.emplace_back(DNNL_ARG_MULTIPLE_SRC + index, b.require(node.inputs[i], pd.src_desc(index)));
   }
   emit(b, node, pd, post_ops, pd.dst_desc(), std::move(args));
 }

@@ -18,8 +18,7 @@ void build_convolution(PlanBuilder& b, const Node& node) {
   expect(strides.size() == rank - 2 && dilation.size() == rank - 2 &&
              padding_l.size() == rank - 2 && padding_r.size() == rank - 2,
          b, node, "strides, dilation and padding for each spatial dimension");
-  expect(groups > 0 && weights_shape[0] % groups == 0 &&
-             weights_shape[1] * groups == src_shape[1],
+  expect(groups > 0 && weights_shape[0] % groups == 0 && weights_shape[1] * groups == src_shape[1],
          b, node, "weights (O, I / groups, …) for src (N, I, …)");
 
   memory::dims dst_shape = {src_shape[0], weights_shape[0]};

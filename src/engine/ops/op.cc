@@ -10,14 +10,10 @@ namespace {
 using Builder = void (*)(PlanBuilder&, const Node&);
 
 const std::map<std::string, Builder> kBuilders = {
-    {"convolution", build_convolution},
-    {"inner_product", build_inner_product},
-    {"pooling", build_pooling},
-    {"eltwise", build_eltwise},
-    {"binary", build_binary},
-    {"batch_normalization", build_batch_normalization},
-    {"softmax", build_softmax},
-    {"concat", build_concat},
+    {"convolution", build_convolution}, {"inner_product", build_inner_product},
+    {"pooling", build_pooling},         {"eltwise", build_eltwise},
+    {"binary", build_binary},           {"batch_normalization", build_batch_normalization},
+    {"softmax", build_softmax},         {"concat", build_concat},
     {"reshape", build_reshape},
 };
 

@@ -41,13 +41,13 @@ void build_pooling(PlanBuilder& b, const Node& node) {
   }
 
   using Pd = dnnl::pooling_forward::primitive_desc;
-  const auto [pd, post_ops] = choose<Pd>(
-      b, node, dst_shape, layout_candidates(b.md(src)),
-      [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
-        return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, alg->second, src_md,
-                  any_md(dst_shape, b.dtype(src)), strides, kernel, dilation, padding_l, padding_r,
-                  attr, /*allow_empty=*/true);
-      });
+  const auto [pd, post_ops] =
+      choose<Pd>(b, node, dst_shape, layout_candidates(b.md(src)),
+                 [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
+                   return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, alg->second, src_md,
+                             any_md(dst_shape, b.dtype(src)), strides, kernel, dilation, padding_l,
+                             padding_r, attr, /*allow_empty=*/true);
+                 });
   emit(b, node, pd, post_ops, pd.dst_desc(), {{DNNL_ARG_SRC, b.require(src, pd.src_desc())}});
 }
 

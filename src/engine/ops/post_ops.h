@@ -16,10 +16,10 @@ namespace dnnl_byoc {
 
 /*! \brief One way to express a node's post-ops. */
 struct PostOps {
-  dnnl::primitive_attr attr;                   // with a user-mode scratchpad
-  int sum = -1;                                // tensor that the node accumulates into, or -1
-  std::vector<std::pair<int, int>> operands;   // (index among the post-ops, tensor)
-  std::string names;                           // "sum+eltwise_relu"
+  dnnl::primitive_attr attr;                  // with a user-mode scratchpad
+  int sum = -1;                               // tensor that the node accumulates into, or -1
+  std::vector<std::pair<int, int>> operands;  // (index among the post-ops, tensor)
+  std::string names;                          // "sum+eltwise_relu"
 };
 
 /*!

@@ -1,0 +1,19 @@
+"""The README's examples run as they stand."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+
+
+def test_examples_run(tmp_path):
+    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert len(examples) == 2
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join(examples))  # the second one goes on from the first
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    assert "(1, 1000)" in result.stdout
+    assert re.search(r"^convolution \S+avx|^convolution ", result.stdout, re.MULTILINE)
