@@ -132,7 +132,6 @@ json batch_norm(const Source& s) {
   s.expect(rank >= 2, "expected data of rank >= 2, got ", rank);
   s.expect(axis == 1 || axis == 1 - rank, "expected axis 1, got ", axis);
   // A switched-off gamma or beta is an argument all the same, but has no effect.
-  const Ints shape = s.type(1).shape;
   s.expect(get_int(s.attrs, "center") && get_int(s.attrs, "scale"),
            "expected center and scale to be applied");
   return node("batch_normalization", {s.id(0), s.id(1), s.id(2), s.id(3), s.id(4)},

@@ -54,7 +54,8 @@ std::optional<Elementwise> read_elementwise(const Source& s, int x) {
   auto binary = kBinary.find(s.op);
   if (binary == kBinary.end()) return std::nullopt;
   const int other = 1 - x;
-  if (is_scalar_constant(s.args[other])) {
+  // A scalar of higher rank than x would add dimensions: that is for a binary to do.
+  if (is_scalar_constant(s.args[other]) && tensor_type(s.call).shape == s.type(x).shape) {
     // x · alpha + beta
     const double scalar = scalar_value(s.args[other]);
     return Elementwise{s.op == "add" ? eltwise("linear", 1, scalar) : eltwise("linear", scalar, 0)};

@@ -85,10 +85,10 @@ def apply_to_outputs(root: Expr, shift: np.ndarray | None, affine: Affine) -> Ex
     None if root is neither, if its weights are not constant where they would change, or if the
     functions are not channelwise.
     """
-    axis = _channel_axis(root)
+    shape = affine.shape
+    axis = _channel_axis(root, len(shape))
     if axis is None:
         return None
-    shape = affine.shape
     scale = _per_channel(affine.scale, axis, shape)
     total = _per_channel(affine.shift, axis, shape)
     if shift is not None:
@@ -114,7 +114,7 @@ def apply_to_outputs(root: Expr, shift: np.ndarray | None, affine: Affine) -> Ex
 def apply_to_inputs(root: Call, affine: Affine) -> Call | None:
     """Return root(scale · data) as root'(data); None if it cannot be done in the weights."""
     weights = array_of(root.args[1])
-    data_axis = _channel_axis(root)
+    data_axis = _channel_axis(root, len(affine.shape))
     if weights is None or data_axis is None or not _outputs_first(root):
         return None
     scale = _per_channel(affine.scale, data_axis, affine.shape)
@@ -143,11 +143,11 @@ def _with_weights(root: Call, weights: np.ndarray, data: Expr | None = None) -> 
     return Call(root.op, args, root.attrs, root.type_args, root.span)
 
 
-def _channel_axis(expr: Expr) -> int | None:
+def _channel_axis(expr: Expr, rank: int) -> int | None:
     """Return the axis of the channels in a layer's data and result; None if it is no layer."""
     name = op_name(expr)
     if name == "nn.dense":
-        return 1
+        return rank - 1
     if name != "nn.conv2d":
         return None
     layout = expr.attrs.data_layout

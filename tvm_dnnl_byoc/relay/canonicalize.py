@@ -46,7 +46,8 @@ class _Canonicalizer:
 
     def rule(self, new: Expr, old: Expr) -> Expr:
         result = self.simplify(new, old)
-        self.uses[result] += self.old_uses[old]
+        # Where an expression is dropped for one before it, it is no longer a reader of that one.
+        self.uses[result] += self.old_uses[old] - (result in self.uses)
         return result
 
     def simplify(self, new: Expr, old: Expr) -> Expr:

@@ -93,4 +93,4 @@ def array_of(expr: Expr) -> np.ndarray | None:
 
 def constant(array: np.ndarray) -> Constant:
     """Return an array as a Relay constant of the same dtype."""
-    return relay.const(np.ascontiguousarray(array), dtype=str(array.dtype))
+    return relay.const(np.asarray(array, order="C"), dtype=str(array.dtype))
