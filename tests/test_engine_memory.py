@@ -366,6 +366,22 @@ def test_a_view_is_activated_and_its_source_read_later(graph, data):
     check(graph)
 
 
+@pytest.mark.parametrize("kind", range(5))
+def test_source_is_the_operand_of_a_later_post_op(graph, data, kind):
+    x = graph.eltwise(data, "tanh")
+    y = list(in_place_nodes(graph, x))[kind]
+    graph.nodes = [node for node in graph.nodes if node["output"] in (x, y)]
+    graph.output(convolve(graph, y, 3, add_relu(x)))
+    check(graph)
+
+
+def test_operand_is_the_operand_of_a_later_post_op(graph, data):
+    x = convolve(graph, data)
+    y = convolve(graph, data, 3, add_relu(x))
+    graph.output(convolve(graph, y, 3, [binary("mul", x)]))
+    assert post_op_names(check(graph)) == ["", "binary_add+eltwise_relu", "binary_mul"]
+
+
 def test_a_broadcast_operand_is_not_overwritten(graph, data):
     """The result has another shape than the operand that dies."""
     x = graph.eltwise(graph.input(1, C, 1, 1), "tanh")

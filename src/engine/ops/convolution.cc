@@ -1,4 +1,5 @@
 #include "post_ops.h"
+#include "weights.h"
 
 namespace dnnl_byoc {
 
@@ -37,16 +38,14 @@ void build_convolution(PlanBuilder& b, const Node& node) {
     grouped.insert(grouped.begin(), groups);
   }
   const auto dtype = b.dtype(src);
-  const bool has_bias = node.inputs.size() == 3;
-  const auto bias_md =
-      has_bias ? plain_md({weights_shape[0]}, b.dtype(node.inputs[2])) : memory::desc();
+  const auto bias = bias_md(b, node, weights_shape[0]);
 
   using Pd = dnnl::convolution_forward::primitive_desc;
   const auto make = [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
     const bool any = src_md == any_md(src_shape, dtype);
     const auto dst_md = any ? any_md(dst_shape, dtype) : same_layout(src_md, dst_shape);
     Pd pd(cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-          src_md, any_md(grouped, b.dtype(weights)), bias_md, dst_md, strides, dilation, padding_l,
+          src_md, any_md(grouped, b.dtype(weights)), bias, dst_md, strides, dilation, padding_l,
           padding_r, attr, /*allow_empty=*/true);
     // A layout that was not oneDNN's choice must not cost the direct implementation.
     return any || (pd && !is_reference(pd) && !is_gemm(pd)) ? pd : Pd();
@@ -55,11 +54,7 @@ void build_convolution(PlanBuilder& b, const Node& node) {
   candidates.push_back(any_md(src_shape, dtype));
   const auto [pd, post_ops] = choose<Pd>(b, node, dst_shape, candidates, make);
 
-  std::vector<std::pair<int, int>> args = {
-      {DNNL_ARG_SRC, b.require(src, pd.src_desc())},
-      {DNNL_ARG_WEIGHTS, b.require(weights, pd.weights_desc())}};
-  if (has_bias) args.emplace_back(DNNL_ARG_BIAS, b.require(node.inputs[2], bias_md));
-  emit(b, node, pd, post_ops, pd.dst_desc(), std::move(args));
+  emit(b, node, pd, post_ops, pd.dst_desc(), weighted_args(b, node, pd));
 }
 
 }  // namespace dnnl_byoc

@@ -1,4 +1,5 @@
 #include "post_ops.h"
+#include "weights.h"
 
 namespace dnnl_byoc {
 
@@ -10,24 +11,18 @@ void build_inner_product(PlanBuilder& b, const Node& node) {
          node, "src (M, K) and weights (N, K)");
   const memory::dims dst_shape = {src_shape[0], weights_shape[0]};
   const auto dtype = b.dtype(src);
-  const bool has_bias = node.inputs.size() == 3;
-  const auto bias_md =
-      has_bias ? plain_md({weights_shape[0]}, b.dtype(node.inputs[2])) : memory::desc();
+  const auto bias = bias_md(b, node, weights_shape[0]);
 
   using Pd = dnnl::inner_product_forward::primitive_desc;
   const auto [pd, post_ops] = choose<Pd>(
       b, node, dst_shape, {any_md(src_shape, dtype)},
       [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
         return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, src_md,
-                  any_md(weights_shape, b.dtype(weights)), bias_md, any_md(dst_shape, dtype), attr,
+                  any_md(weights_shape, b.dtype(weights)), bias, any_md(dst_shape, dtype), attr,
                   /*allow_empty=*/true);
       });
 
-  std::vector<std::pair<int, int>> args = {
-      {DNNL_ARG_SRC, b.require(src, pd.src_desc())},
-      {DNNL_ARG_WEIGHTS, b.require(weights, pd.weights_desc())}};
-  if (has_bias) args.emplace_back(DNNL_ARG_BIAS, b.require(node.inputs[2], bias_md));
-  emit(b, node, pd, post_ops, pd.dst_desc(), std::move(args));
+  emit(b, node, pd, post_ops, pd.dst_desc(), weighted_args(b, node, pd));
 }
 
 }  // namespace dnnl_byoc
