@@ -32,10 +32,10 @@ def find_chains(body: Expr) -> list[list[Expr]]:
     def only_reader(expr: Expr) -> Expr | None:
         return readers.get(expr) if uses[expr] == 1 else None
 
-    def accepted(chain: list[Expr]) -> bool:
+    def accepted(chain: list[Expr], otherwise: str) -> bool:
         reason = refusal(chain)
         if reason:
-            _log.debug("stays in TVM: %s", reason)
+            _log.debug("%s: %s", otherwise, reason)
         return not reason
 
     for expr in order:
@@ -48,14 +48,14 @@ def find_chains(body: Expr) -> list[list[Expr]]:
             first = only_reader(expr)
             if isinstance(first, TupleGetItem):
                 chain.append(first)
-        if not accepted(chain):
+        if not accepted(chain, "stays in TVM"):
             continue
         while operator.fuses:
             following = only_reader(chain[-1])
             candidate = OPERATORS.get(op_name(following) or "") if following else None
             if candidate is None or not candidate.post_op or following in taken:
                 break
-            if not accepted([*chain, following]):
+            if not accepted([*chain, following], f"not fused into {operator.name}"):
                 break
             chain.append(following)
         taken.update(chain)
