@@ -129,7 +129,7 @@ def test_truncated_at_every_byte():
     "text", [b"", b"null", b"[]", b"1", b'"x"', b"{}", b"[" * 10000, b'{"format": "\xff"}']
 )
 def test_not_a_graph(text):
-    assert "not a well-formed dnnl_byoc graph" in refusal(text)
+    assert refusal(text).startswith("graph: ")
 
 
 @pytest.mark.parametrize("key", ["format", "version", "inputs", "constants", "outputs", "nodes"])
@@ -171,7 +171,7 @@ def test_unknown_dtype():
     assert "expected a oneDNN dtype, got float32" in refusal(small(inputs=[tensor]))
 
 
-@pytest.mark.parametrize("shape", [[2, -1], [-3], [-(2**63)]], ids=str)
+@pytest.mark.parametrize("shape", [[2, -1], [-3], [-(2**31)]], ids=str)
 def test_negative_size(shape):
     text = refusal(small(inputs=[{"id": 0, "dtype": "f32", "shape": shape}]))
     assert "expected sizes >= 0, got (" + ", ".join(map(str, shape)) in text
@@ -183,10 +183,15 @@ def test_rank_too_high():
 
 
 @pytest.mark.parametrize(
-    "shape", [[2**40, 2**40], [2**62], [2**63], [2**64 - 1], [2, 1.5], [2, True]], ids=str
+    "shape",
+    [[2**31 - 1] * 3, [2**31], [2**40, 2**40], [2**62], [2**63], [2**64 - 1], [2, 1.5], [2, True]],
+    ids=str,
 )
 def test_size_that_is_none(shape):
-    """Too large to be counted in bytes, or not whole: refused, not wrapped or truncated."""
+    """Not whole, too large for oneDNN's int, or all too large to be counted in bytes.
+
+    Refused: what is wrapped or truncated may be valid, or a division by zero inside oneDNN.
+    """
     refusal(small(inputs=[{"id": 0, "dtype": "f32", "shape": shape}]))
 
 
@@ -296,7 +301,7 @@ def test_attribute_of_wrong_rank(kind, name):
 
 
 @pytest.mark.parametrize("name", ["strides", "dilation", "kernel"])
-@pytest.mark.parametrize("value", [0, -1, -(2**63)])
+@pytest.mark.parametrize("value", [0, -1, -(2**31)])
 def test_attribute_that_must_be_positive(name, value):
     for kind in ("convolution", "pooling"):
         if name in KINDS[kind][1]:
@@ -352,7 +357,7 @@ SHAPES = {
     "reshape to 0": ("reshape", [(2, 4)], {"shape": [0, -1]}),
     "reshape to negative sizes": ("reshape", [(2, 4)], {"shape": [-2, -4]}),
     "reshape to rank 13": ("reshape", [(2, 4)], {"shape": [1] * 11 + [2, 4]}),
-    "reshape that overflows": ("reshape", [(2, 4)], {"shape": [2**62, 4, 8]}),
+    "reshape that overflows": ("reshape", [(2, 4)], {"shape": [2**31 - 1] * 3}),
 }
 
 
@@ -377,7 +382,7 @@ def test_inconsistent_shapes(name):
         ({"kind": "eltwise", "alg": "relu", "alpha": 0.0}, "beta"),
         ({"kind": "eltwise", "alg": "relu", "alpha": "x", "beta": 0.0}, "number"),
         ({"kind": "binary", "alg": "add"}, "src1"),
-        ({"kind": "binary", "alg": "add", "src1": [0]}, "number"),
+        ({"kind": "binary", "alg": "add", "src1": [0]}, "number|integer"),
         ("relu", "string"),
         (None, "null"),
     ],
@@ -695,6 +700,24 @@ def test_fuzz(tmp_path, seed):
     statuses = json.loads(process.stdout)
     assert not [key for key in statuses if "no text" in key], statuses
     assert statuses["success"] > 100, statuses  # the damage is not all of it in the JSON's syntax
+
+
+def test_sizes_beyond_int():
+    """inner_product with K = 2^32 divides by zero inside oneDNN 3.2, should it get there."""
+    code = (
+        "import sys\n"
+        "from engine_graph import InvalidArgument, supports\n"
+        "try:\n"
+        "    supports(sys.argv[1])\n"
+        "except InvalidArgument as error:\n"
+        "    print(error)\n"
+    )
+    document = node_of("inner_product")
+    for tensor in document["inputs"]:
+        tensor["shape"][1] = 2**32
+    process = run_python(code, json.dumps(document))
+    assert process.returncode == 0, process.stderr or process.returncode
+    assert "4294967296" in process.stdout
 
 
 @pytest.mark.parametrize("place", ["attribute", "format", "inputs"])

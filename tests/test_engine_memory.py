@@ -481,7 +481,7 @@ def random_graphs(draw):
 
 
 @settings(
-    max_examples=60,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     database=None,

@@ -63,7 +63,7 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_run(dnnl_byoc_engine_t engine,
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_arity(dnnl_byoc_engine_t engine, size_t* num_inputs,
                                                  size_t* num_outputs);
 
-/*! rief Releases an engine; NULL is allowed. No call on it may be under way. */
+/*! \brief Releases an engine; NULL is allowed. No call on it may be under way. */
 DNNL_BYOC_API void dnnl_byoc_destroy(dnnl_byoc_engine_t engine);
 
 /*!

@@ -1,5 +1,7 @@
 #include "engine_impl.h"
 
+#include <algorithm>
+
 #include "error.h"
 
 namespace dnnl_byoc {
@@ -58,11 +60,14 @@ void* checked_data(const DLTensor* tensor, memory::data_type dtype, const memory
     fail("expected dtype ", dtype_name(dtype), ", got DLPack code ", int{tensor->dtype.code},
          " with ", int{tensor->dtype.bits}, " bits × ", int{tensor->dtype.lanes});
   if (!is_compact(*tensor)) fail("expected compact row-major data, got strides");
+  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  if (!tensor->data && !empty) fail("expected data, got NULL");
   return static_cast<char*>(tensor->data) + tensor->byte_offset;
 }
 
-void expect_count(size_t got, size_t expected, const char* what) {
+void expect_count(const void* tensors, size_t got, size_t expected, const char* what) {
   if (got != expected) throw InvalidArgument(text("expected ", expected, " ", what, ", got ", got));
+  if (got > 0 && !tensors) throw InvalidArgument(text("expected ", got, " ", what, ", got NULL"));
 }
 
 }  // namespace
@@ -74,7 +79,7 @@ Engine::Engine(const char* json) : graph_(Graph::parse(json)) {
 void Engine::set_constants(const DLTensor* const* constants, size_t count) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (ready_) return;
-  expect_count(count, graph_.constants.size(), "constants");
+  expect_count(constants, count, graph_.constants.size(), "constants");
   std::vector<const void*> data;
   for (size_t i = 0; i < count; ++i) {
     const ExternalTensor& tensor = graph_.constants[i];
@@ -95,8 +100,8 @@ void Engine::require_ready() const {
 void Engine::run(const DLTensor* const* inputs, size_t num_inputs, DLTensor* const* outputs,
                  size_t num_outputs) {
   require_ready();
-  expect_count(num_inputs, graph_.inputs.size(), "inputs");
-  expect_count(num_outputs, graph_.outputs.size(), "outputs");
+  expect_count(inputs, num_inputs, graph_.inputs.size(), "inputs");
+  expect_count(outputs, num_outputs, graph_.outputs.size(), "outputs");
   // Small, and kept between calls: nothing is allocated per call once they have grown.
   thread_local std::vector<void*> input_data, output_data;
   input_data.clear();

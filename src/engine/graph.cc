@@ -1,7 +1,11 @@
 #include "graph.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
+#include <type_traits>
 
 #include "error.h"
 
@@ -9,6 +13,8 @@ namespace dnnl_byoc {
 namespace {
 
 using nlohmann::json;
+
+constexpr int kMaxDepth = 32;
 
 const std::map<std::string, memory::data_type> kDtypes = {
     {"f32", memory::data_type::f32}, {"bf16", memory::data_type::bf16},
@@ -37,17 +43,42 @@ dnnl::algorithm find_algorithm(const Algorithms& table, const char* what, const 
   throw InvalidArgument(text("graph: expected ", what, " alg to be one of ", known, ", got ", alg));
 }
 
+/*!
+ * \brief A whole number of 32 bits, what get<T>() would truncate or wrap being InvalidArgument.
+ *
+ * oneDNN's kernels count in int: inner_product with K = 2^32 divides by zero.
+ */
+template <typename T>
+T integer(const json& j) {
+  const bool fits =
+      j.is_number_unsigned()
+          ? j.get<uint64_t>() <= std::numeric_limits<int32_t>::max()
+          : j.is_number_integer() && j.get<int64_t>() >= std::numeric_limits<int32_t>::min();
+  if (!fits) throw InvalidArgument(text("graph: expected an integer of 32 bits, got ", j.dump()));
+  return j.get<T>();
+}
+
+template <typename T>
+std::vector<T> integers(const json& j) {
+  if (!j.is_array()) throw InvalidArgument(text("graph: expected a list, got ", j.dump()));
+  std::vector<T> values;
+  for (const json& item : j) values.push_back(integer<T>(item));
+  return values;
+}
+
 ExternalTensor parse_tensor(const json& j) {
   const auto dtype = j.at("dtype").get<std::string>();
   auto it = kDtypes.find(dtype);
   if (it == kDtypes.end()) throw InvalidArgument("graph: expected a oneDNN dtype, got " + dtype);
-  auto shape = j.at("shape").get<memory::dims>();
+  auto shape = integers<memory::dim>(j.at("shape"));
   if (shape.size() > DNNL_MAX_NDIMS)
     throw InvalidArgument(
         text("graph: expected rank <= ", DNNL_MAX_NDIMS, ", got ", shape_name(shape)));
   for (auto dim : shape)
     if (dim < 0) throw InvalidArgument("graph: expected sizes >= 0, got " + shape_name(shape));
-  return {j.at("id").get<int>(), it->second, std::move(shape)};
+  if (!is_countable(shape))
+    throw InvalidArgument("graph: expected fewer than 2^60 elements, got " + shape_name(shape));
+  return {integer<int>(j.at("id")), it->second, std::move(shape)};
 }
 
 PostOp parse_post_op(const json& j) {
@@ -62,7 +93,7 @@ PostOp parse_post_op(const json& j) {
   } else if (kind == "binary") {
     op.kind = PostOp::Kind::binary;
     op.alg = binary_algorithm(alg);
-    op.src1 = j.at("src1").get<int>();
+    op.src1 = integer<int>(j.at("src1"));
   } else {
     throw InvalidArgument("graph: expected post-op kind eltwise or binary, got " + kind);
   }
@@ -72,8 +103,8 @@ PostOp parse_post_op(const json& j) {
 Node parse_node(const json& j) {
   Node node;
   node.kind = j.at("kind").get<std::string>();
-  node.inputs = j.at("inputs").get<std::vector<int>>();
-  node.output = j.at("output").get<int>();
+  node.inputs = integers<int>(j.at("inputs"));
+  node.output = integer<int>(j.at("output"));
   node.attrs = j.value("attrs", json::object());
   for (const auto& op : j.value("post_ops", json::array()))
     node.post_ops.push_back(parse_post_op(op));
@@ -123,7 +154,7 @@ Graph parse_graph(const json& j) {
     ids.define(node.output);
     graph.nodes.push_back(std::move(node));
   }
-  graph.outputs = j.at("outputs").get<std::vector<int>>();
+  graph.outputs = integers<int>(j.at("outputs"));
   for (int id : graph.outputs) ids.use(id, "the output list");
   graph.num_tensors = ids.num_tensors();
   return graph;
@@ -134,7 +165,15 @@ Graph parse_graph(const json& j) {
 template <typename T>
 T Node::attr(const char* name) const {
   try {
-    return attrs.at(name).get<T>();
+    const json& value = attrs.at(name);
+    if constexpr (std::is_same_v<T, memory::dims>)
+      return integers<memory::dim>(value);
+    else if constexpr (std::is_integral_v<T>)
+      return integer<T>(value);
+    else
+      return value.get<T>();
+  } catch (const InvalidArgument& e) {
+    throw InvalidArgument(text("graph: ", kind, ": attribute ", name, ": ", e.what()));
   } catch (const json::exception& e) {
     throw InvalidArgument(text("graph: ", kind, ": attribute ", name, ": ", e.what()));
   }
@@ -148,7 +187,13 @@ template memory::dims Node::attr<memory::dims>(const char*) const;
 
 Graph Graph::parse(const char* text_) {
   try {
-    return parse_graph(json::parse(text_));
+    // What copies or prints a json value recurses: a damaged file must not exhaust the stack.
+    const auto shallow = [](int depth, json::parse_event_t, json&) {
+      if (depth > kMaxDepth)
+        throw InvalidArgument(text("graph: expected JSON nested less than ", kMaxDepth, " deep"));
+      return true;
+    };
+    return parse_graph(json::parse(text_, shallow));
   } catch (const json::exception& e) {
     throw InvalidArgument(text("graph: not a well-formed dnnl_byoc graph: ", e.what()));
   }
@@ -166,6 +211,16 @@ const char* dtype_name(memory::data_type dtype) {
   for (const auto& entry : kDtypes)
     if (entry.second == dtype) return entry.first.c_str();
   return "undefined";
+}
+
+bool is_countable(const memory::dims& shape) {
+  memory::dim count = 1;
+  for (auto dim : shape)
+    if (dim < 0 || dim > std::numeric_limits<int32_t>::max() ||
+        __builtin_mul_overflow(count, std::max<memory::dim>(dim, 1), &count) ||
+        count >= memory::dim{1} << 60)
+      return false;
+  return true;
 }
 
 std::string shape_name(const memory::dims& shape) {

@@ -92,6 +92,9 @@ struct Graph {
 dnnl::algorithm eltwise_algorithm(const std::string& alg);
 dnnl::algorithm binary_algorithm(const std::string& alg);
 
+/*! \brief Whether each size fits into 31 bits, and the number of bytes into 63. */
+bool is_countable(const memory::dims& shape);
+
 /*! \brief The names that the JSON, the profile and error texts use: "f32", "(1, 3, 224, 224)". */
 const char* dtype_name(memory::data_type dtype);
 std::string shape_name(const memory::dims& shape);

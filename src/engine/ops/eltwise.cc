@@ -3,6 +3,7 @@
 namespace dnnl_byoc {
 
 void build_eltwise(PlanBuilder& b, const Node& node) {
+  expect(node.inputs.size() == 1, b, node, "one input");
   const int src = node.inputs[0];
   const auto alg = eltwise_algorithm(node.attr<std::string>("alg"));
   const auto alpha = node.attr<float>("alpha"), beta = node.attr<float>("beta");

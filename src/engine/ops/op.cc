@@ -17,6 +17,8 @@ const std::map<std::string, Builder> kBuilders = {
     {"reshape", build_reshape},
 };
 
+constexpr size_t kMaxPostOps = 32;  // oneDNN's limit, which its headers do not name
+
 }  // namespace
 
 void build_op(PlanBuilder& b, const Node& node) {
@@ -27,6 +29,9 @@ void build_op(PlanBuilder& b, const Node& node) {
       if (dim == 0)
         throw Unsupported(node.kind + ": expected non-empty tensors, got " +
                           shape_name(b.shape(id)));
+  if (node.post_ops.size() > kMaxPostOps)
+    throw Unsupported(text(node.kind, ": expected at most ", kMaxPostOps, " post-ops, got ",
+                           node.post_ops.size()));
   it->second(b, node);
 }
 

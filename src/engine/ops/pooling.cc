@@ -14,6 +14,7 @@ const std::map<std::string, dnnl::algorithm> kAlgorithms = {
 }  // namespace
 
 void build_pooling(PlanBuilder& b, const Node& node) {
+  expect(node.inputs.size() == 1, b, node, "one input");
   const int src = node.inputs[0];
   const memory::dims src_shape = b.shape(src);
   auto alg = kAlgorithms.find(node.attr<std::string>("alg"));

@@ -57,6 +57,9 @@ inline bool is_gemm(const dnnl::primitive_desc_base& pd) {
 template <typename PrimitiveDesc, typename Make>
 Choice<PrimitiveDesc> choose(const PlanBuilder& b, const Node& node, const memory::dims& dst_shape,
                              const std::vector<memory::desc>& candidates, Make make) {
+  if (!is_countable(dst_shape))
+    throw Unsupported(text(node.kind, ": expected a result of fewer than 2^60 elements, got ",
+                           shape_name(dst_shape)));
   const auto variants = post_op_variants(b, node, dst_shape);
   Choice<PrimitiveDesc> fallback;
   for (const memory::desc& src_md : candidates) {

@@ -1,17 +1,25 @@
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
+#include "../error.h"
 #include "op.h"
 
 namespace dnnl_byoc {
 
 void build_reshape(PlanBuilder& b, const Node& node) {
+  expect(node.inputs.size() == 1, b, node, "one input");
   const int src = node.inputs[0];
+  if (!node.post_ops.empty()) throw Unsupported("reshape: expected no post-ops");
   auto shape = node.attr<memory::dims>("shape");
   const auto product = [](const memory::dims& dims) {
     return std::accumulate(dims.begin(), dims.end(), memory::dim{1}, std::multiplies<>());
   };
   const auto size = product(b.shape(src));
+  expect(shape.size() <= DNNL_MAX_NDIMS, b, node, "a shape of rank <= 12");
+  memory::dims known = shape;
+  known.erase(std::remove(known.begin(), known.end(), -1), known.end());
+  expect(is_countable(known), b, node, "a shape that the elements fill");
   for (auto& dim : shape) {
     if (dim != -1) continue;
     dim = 1;

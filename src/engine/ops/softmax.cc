@@ -3,6 +3,7 @@
 namespace dnnl_byoc {
 
 void build_softmax(PlanBuilder& b, const Node& node) {
+  expect(node.inputs.size() == 1, b, node, "one input");
   const int src = node.inputs[0];
   const int axis = node.attr<int>("axis");
   expect(axis >= 0 && axis < static_cast<int>(b.shape(src).size()), b, node,

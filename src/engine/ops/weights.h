@@ -15,6 +15,8 @@ namespace dnnl_byoc {
 /*! \brief The descriptor of a node's bias, one number per output channel; empty if it has none. */
 inline memory::desc bias_md(const PlanBuilder& b, const Node& node, memory::dim channels) {
   if (node.inputs.size() < 3) return {};
+  expect(b.shape(node.inputs[2]) == memory::dims{channels}, b, node,
+         "a bias of one number per output channel");
   return plain_md({channels}, b.dtype(node.inputs[2]));
 }
 
