@@ -2,6 +2,8 @@ import functools
 import os
 
 os.environ["TOPHUB_LOCATION"] = "NONE"  # else TVM tries a download at every build
+# Read when OpenMP is loaded. Threads that spin, its default, slow the tests beside other processes.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import pytest
 from tvm.relay.backend import te_compiler

@@ -1,0 +1,429 @@
+"""The runtime module: saved and loaded, called wrongly, called from many threads, at the exit."""
+
+import json
+import os
+import re
+import threading
+
+import numpy as np
+import psutil
+import pytest
+import tvm
+from helpers import (
+    build,
+    const,
+    conv2d,
+    inputs_for,
+    module,
+    random,
+    run,
+    run_python,
+    run_vm,
+    steps_of,
+    var,
+)
+from tvm import relay
+from tvm.contrib import graph_executor
+
+from tvm_dnnl_byoc import build_info, partition_for_dnnl, profile
+from tvm_dnnl_byoc.profile import regions
+
+
+def small_model():
+    """Two regions with a TVM operator in between; constants in both."""
+    y = relay.nn.relu(
+        relay.nn.bias_add(conv2d(var("x", 2, 3, 11, 9), const(10, 3, 3, 3)), const(10))
+    )
+    y = relay.exp(relay.nn.max_pool2d(y, (2, 2), (2, 2)))
+    y = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(conv2d(y, const(17, 10, 3, 2, seed=2))))
+    return module(relay.nn.softmax(relay.add(relay.nn.dense(y, const(5, 17)), const(5))))
+
+
+@pytest.fixture(scope="module")
+def lib():
+    return build(partition_for_dnnl(small_model()))
+
+
+@pytest.fixture(scope="module")
+def exported(lib, tmp_path_factory):
+    path = tmp_path_factory.mktemp("exported") / "model.so"
+    lib.export_library(str(path))
+    return path
+
+
+INPUTS = inputs_for(small_model())
+
+LOAD_AND_RUN = """
+import sys
+import numpy as np
+import tvm, tvm_dnnl_byoc
+from tvm.contrib import graph_executor
+lib = tvm.runtime.load_module(sys.argv[1])
+executor = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+executor.set_input("x", np.load(sys.argv[2]))
+executor.run()
+np.save(sys.argv[3], executor.get_output(0).numpy())
+"""
+
+
+# --- save and load --------------------------------------------------------------------------------
+
+
+def test_exported_library_in_a_fresh_process(lib, exported, tmp_path):
+    np.save(tmp_path / "x.npy", INPUTS["x"])
+    process = run_python(LOAD_AND_RUN, exported, tmp_path / "x.npy", tmp_path / "y.npy")
+    assert process.returncode == 0, process.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), run(lib, INPUTS)[0])
+
+
+def test_loaded_library_is_described_like_the_built_one(lib, exported):
+    loaded = tvm.runtime.load_module(str(exported))
+    assert len(list(regions(loaded))) == 2
+    assert steps_of(loaded) == steps_of(lib)
+
+
+def test_without_the_package_loading_says_what_is_missing(exported, tmp_path):
+    code = LOAD_AND_RUN.replace(", tvm_dnnl_byoc", "")
+    process = run_python(code, exported, "x", "y")
+    assert process.returncode == 1
+    assert "dnnl_byoc" in process.stderr
+
+
+def test_exported_vm_executable(tmp_path):
+    partitioned = partition_for_dnnl(small_model())
+    with tvm.transform.PassContext(opt_level=3):
+        executable = relay.vm.compile(partitioned, "llvm")
+    executable.mod.export_library(str(tmp_path / "vm.so"))
+    np.save(tmp_path / "x.npy", INPUTS["x"])
+    code = """
+import sys
+import numpy as np
+import tvm, tvm_dnnl_byoc
+lib = tvm.runtime.load_module(sys.argv[1])
+machine = tvm.runtime.vm.VirtualMachine(lib, tvm.cpu())
+np.save(sys.argv[3], machine.run(np.load(sys.argv[2])).numpy())
+"""
+    arguments = [tmp_path / "vm.so", tmp_path / "x.npy", tmp_path / "y.npy"]
+    process = run_python(code, *arguments)
+    assert process.returncode == 0, process.stderr
+    np.testing.assert_array_equal(np.load(arguments[2]), run_vm(partitioned, INPUTS)[0])
+
+
+def damage(exported, tmp_path, pattern, replacement):
+    """Return a copy of the library with one place of its JSON graphs replaced, of equal length."""
+    data = exported.read_bytes()
+    found = re.search(pattern, data)
+    assert found, pattern
+    assert len(replacement) == len(found.group(0))
+    path = tmp_path / "damaged.so"
+    path.write_bytes(data[: found.start()] + replacement + data[found.end() :])
+    return path
+
+
+DAMAGED = {
+    "another version": (rb'"version":1', b'"version":7', "expected version 1, got 7"),
+    "another format": (rb'"format":"dnnl_byoc"', b'"format":"dnnl_bxxx"', "expected format"),
+    "no JSON": (rb'"version":1', b'"version"{1', "not a well-formed"),
+    "no nodes": (rb'"nodes":\[{"attrs"', b'"modes":[{"attrs"', "not a well-formed"),
+    "unknown kind": (rb'"kind":"convolution"', b'"kind":"convolutioo"', "unknown kind of node"),
+    "unknown alg": (rb'"alg":"max"', b'"alg":"may"', "alg max"),
+    "unknown dtype": (rb'"dtype":"f32"', b'"dtype":"f33"', "expected a oneDNN dtype"),
+    "another stride": (rb'"strides":\[1,1\]', b'"strides":[0,1]', "strides"),
+    "negative groups": (rb'"groups":1', b'"groups":9', "convolution: expected weights"),
+    "strings for numbers": (rb'"groups":1', b'"groups":{', "not a well-formed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_library(exported, tmp_path, name):
+    """Never a crash: a ValueError that says what is wrong, at loading or at the first use."""
+    pattern, replacement, message = DAMAGED[name]
+    path = damage(exported, tmp_path, pattern, replacement)
+    np.save(tmp_path / "x.npy", INPUTS["x"])
+    process = run_python(LOAD_AND_RUN, path, tmp_path / "x.npy", tmp_path / "y.npy")
+    assert process.returncode == 1, process.stderr
+    assert "ValueError: " in process.stderr
+    assert message in process.stderr
+
+
+def lengths(data):
+    """Return the offsets of the length fields of a region's symbol, graph and constant names."""
+    graph = data.index(b'{"constants"')
+    size = int.from_bytes(data[graph - 8 : graph], "little")
+    symbol = data.rindex(b"tvmgen_default_dnnl", 0, graph)
+    return {
+        "symbol": symbol - 8,
+        "graph": graph - 8,
+        "names": graph + size,
+        "first name": graph + size + 8,
+    }
+
+
+@pytest.mark.parametrize("field", ["symbol", "graph", "names", "first name"])
+@pytest.mark.parametrize("change", [100_000, 1 << 40, 1 << 62])
+def test_payload_that_ends_too_early(exported, tmp_path, field, change):
+    data = bytearray(exported.read_bytes())
+    offset = lengths(data)[field]
+    length = int.from_bytes(data[offset : offset + 8], "little") + change
+    data[offset : offset + 8] = length.to_bytes(8, "little")
+    path = tmp_path / "damaged.so"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="the file is damaged"):
+        tvm.runtime.load_module(str(path))
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def region():
+    """One region's function: two inputs of shape (2, 3, 7, 5) and (10, 1, 1); one output."""
+    y = relay.multiply(conv2d(var("x", 2, 3, 7, 5), const(10, 3, 3, 3)), var("v", 10, 1, 1))
+    lib = build(partition_for_dnnl(module(y))).get_lib()
+    (symbol,) = (r["get_symbol"]() for r in regions(lib))
+    return lib.get_function(symbol, query_imports=True)
+
+
+def arguments(**changed):
+    made = {
+        "x": random(2, 3, 7, 5),
+        "v": random(10, 1, 1),
+        "out": np.empty((2, 10, 5, 3), "float32"),
+    }
+    return [tvm.nd.array(array) for array in (made | changed).values()]
+
+
+def test_direct_call(region):
+    x, v, out = arguments()
+    region(x, v, out)
+    again = arguments()[2]
+    region(x, v, again)
+    np.testing.assert_array_equal(out.numpy(), again.numpy())
+    assert np.abs(out.numpy()).max() > 0.1
+
+
+WRONG = {
+    "batch": ({"x": random(1, 3, 7, 5)}, r"0: expected shape \(2, 3, 7, 5\), got \(1, 3, 7, 5\)"),
+    "rank": ({"x": random(6, 7, 5)}, r"input 0: expected shape \(2, 3, 7, 5\), got \(6, 7, 5\)"),
+    "second": ({"v": random(10)}, r"input 1: expected shape \(10, 1, 1\), got \(10,\)"),
+    "output": (
+        {"out": np.empty((2, 10, 5, 4), "float32")},
+        r"output 0: expected shape \(2, 10, 5, 3\), got \(2, 10, 5, 4\)",
+    ),
+    "empty": ({"x": random(0, 3, 7, 5)}, r"expected shape \(2, 3, 7, 5\), got \(0, 3, 7, 5\)"),
+    "float64": (
+        {"x": random(2, 3, 7, 5).astype("float64")},
+        r"input 0: expected dtype f32, got .* 64 bits",
+    ),
+    "int32": (
+        {"v": random(10, 1, 1).astype("int32")},
+        r"input 1: expected dtype f32, got .* 32 bits",
+    ),
+    "output dtype": (
+        {"out": np.empty((2, 10, 5, 3), "float16")},
+        r"output 0: expected dtype f32, got .* 16 bits",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_tensors(region, name):
+    changed, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        region(*arguments(**changed))
+    region(*arguments())  # it still works
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4, 7])
+def test_wrong_number_of_tensors(region, count):
+    args = (arguments() * 3)[:count]
+    with pytest.raises(ValueError, match=f"expected 2 inputs and 1 outputs, got {count} tensors"):
+        region(*args)
+
+
+@pytest.mark.parametrize("value", [3, 2.5, "text"])
+def test_argument_that_is_no_tensor(region, value):
+    _, v, out = arguments()
+    with pytest.raises((TypeError, ValueError, tvm.TVMError)):
+        region(value, v, out)
+
+
+def test_strided_input(region):
+    """A transposed view, as other libraries hand over by DLPack: refused, never misread."""
+    torch = pytest.importorskip("torch")
+    x, v, out = arguments()
+    view = tvm.nd.from_dlpack(
+        torch.from_numpy(x.numpy().transpose(3, 2, 1, 0).copy()).permute(3, 2, 1, 0)
+    )
+    with pytest.raises(ValueError, match="strides"):
+        region(view, v, out)
+
+
+def test_profile_needs_no_run(lib):
+    described = profile(lib, runs=2)
+    assert len(described) == 2
+    for region in described.values():
+        assert region["ms"] > 0
+        assert all(step["ms"] >= 0 for step in region["steps"])
+        assert region["reorders"] == len([s for s in region["steps"] if s["kind"] == "reorder"])
+        assert region["constant_bytes"] > 0
+
+
+def test_profile_before_the_constants_are_set(lib):
+    loaded = build(partition_for_dnnl(small_model()))
+    (first, _) = regions(loaded.get_lib())
+    with pytest.raises(ValueError, match="constants to be set before a run"):
+        first["get_profile"](0)
+
+
+def test_profile_of_a_module_without_regions():
+    assert profile(build(module(relay.nn.relu(var("x", 3))))) == {}
+
+
+def test_graph_is_json(lib):
+    for region in regions(lib.get_lib()):
+        graph = json.loads(region["get_graph"]())
+        assert graph["format"] == "dnnl_byoc"
+        assert graph["version"] == 1
+        assert len(graph["constants"]) == len(region["get_const_vars"]())
+
+
+def test_build_info():
+    assert set(build_info()) == {"onednn", "isa", "runtime"}
+    assert build_info()["onednn"].startswith("3.")
+
+
+# --- threads --------------------------------------------------------------------------------------
+
+
+def run_in_threads(count, body):
+    """Run body(i) in as many threads at once; the first exception is raised here."""
+    barrier = threading.Barrier(count)
+    errors = []
+
+    def thread(i):
+        try:
+            barrier.wait()
+            body(i)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=thread, args=(i,)) for i in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if errors:
+        raise errors[0]
+
+
+def test_eight_threads_on_one_module():
+    """Bit-identical to serial; the first call, which sets the constants, is simultaneous."""
+    partitioned = partition_for_dnnl(small_model())
+    inputs = [{"x": random(2, 3, 11, 9, seed=i)} for i in range(8)]
+    expected = [run(build(partitioned), data) for data in inputs]
+    for _ in range(3):
+        fresh = build(partitioned)
+        results = [[] for _ in inputs]
+
+        def body(i, fresh=fresh, results=results):
+            executor = graph_executor.GraphModule(fresh["default"](tvm.cpu()))
+            for _ in range(20):
+                executor.set_input(**inputs[i])
+                executor.run()
+                results[i].append(executor.get_output(0).numpy())
+
+        run_in_threads(8, body)
+        for i, outputs in enumerate(results):
+            assert len(outputs) == 20
+            for output in outputs:
+                np.testing.assert_array_equal(output, expected[i][0])
+
+
+def test_eight_threads_on_one_region(region):
+    """Without a graph executor between."""
+    x, v, out = arguments()
+    region(x, v, out)
+    results = [arguments()[2] for _ in range(8)]
+
+    def body(i):
+        for _ in range(50):
+            region(x, v, results[i])
+
+    run_in_threads(8, body)
+    for result in results:
+        np.testing.assert_array_equal(result.numpy(), out.numpy())
+
+
+def test_built_in_one_thread_and_run_in_another():
+    partitioned = partition_for_dnnl(small_model())
+    expected = run(build(partitioned), INPUTS)
+    made, results = [], []
+    run_in_threads(1, lambda i: made.append(build(partition_for_dnnl(small_model()))))
+    run_in_threads(1, lambda i: results.append(run(made[0], INPUTS)))
+    results.append(run(made[0], INPUTS))
+    for result in results:
+        np.testing.assert_array_equal(result[0], expected[0])
+
+
+# --- process --------------------------------------------------------------------------------------
+
+EXIT = """
+import sys
+import numpy as np
+import tvm, tvm_dnnl_byoc
+from tvm.contrib import graph_executor
+lib = tvm.runtime.load_module(sys.argv[1])
+executor = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+executor.set_input("x", np.ones((2, 3, 11, 9), "float32"))
+executor.run()
+if sys.argv[2] == "delete":
+    del executor, lib
+elif sys.argv[2] == "thread":
+    import threading
+    t = threading.Thread(target=executor.run)
+    t.start()
+    t.join()
+"""
+
+
+@pytest.mark.parametrize("policy", ["active", "passive", None])
+@pytest.mark.parametrize("how", ["delete", "keep", "thread"])
+def test_exit_code(exported, how, policy):
+    process = run_python(EXIT, exported, how, OMP_WAIT_POLICY=policy)
+    assert process.returncode == 0, process.stderr
+
+
+def test_import_and_exit():
+    process = run_python("import tvm_dnnl_byoc")
+    assert process.returncode == 0, process.stderr
+    assert process.stderr == ""
+
+
+def resident_mb():
+    return psutil.Process(os.getpid()).memory_info().rss / 2**20
+
+
+def test_memory_does_not_grow(lib, exported):
+    """300 executors, and 100 loaded modules, each run once."""
+    loads = ((300, lambda: lib), (100, lambda: tvm.runtime.load_module(str(exported))))
+    for count, load in loads:
+        for _ in range(count // 6):
+            run(load(), INPUTS)
+        before = resident_mb()
+        for _ in range(count):
+            run(load(), INPUTS)
+        assert resident_mb() - before < 5
+
+
+def test_modules_are_released():
+    """A region with 8 MB of weights, built and dropped again and again."""
+    y = relay.nn.relu(relay.nn.dense(var("x", 1, 2048), const(1024, 2048)))
+    partitioned = partition_for_dnnl(module(y))
+    inputs = {"x": random(1, 2048)}
+    for _ in range(3):
+        run(build(partitioned), inputs)
+    before = resident_mb()
+    for _ in range(10):
+        run(build(partitioned), inputs)
+    assert resident_mb() - before < 40
