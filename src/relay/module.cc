@@ -88,7 +88,12 @@ class DnnlModule : public ModuleNode {
     auto* stream = static_cast<dmlc::Stream*>(opaque);
     std::string symbol, json;
     std::vector<std::string> constants;
-    if (!stream->Read(&symbol) || !stream->Read(&json) || !stream->Read(&constants))
+    bool complete = false;
+    try {
+      complete = stream->Read(&symbol) && stream->Read(&json) && stream->Read(&constants);
+    } catch (const std::exception&) {  // a length that cannot be: dmlc's check, or no memory
+    }
+    if (!complete)
       throw tvm::runtime::Error(
           "ValueError: expected an exported dnnl_byoc region, got data that "
           "ends too early: the file is damaged");

@@ -56,6 +56,8 @@ class _Canonicalizer:
             return folded
         if isinstance(new, TupleGetItem) and op_name(new.tuple_value) == "nn.dropout":
             return new.tuple_value.args[0] if new.index == 0 else new
+        if isinstance(new, TupleGetItem) and self.uses[new.tuple_value] != 1:
+            return new  # a batch_norm of which another output is used stays
         affine = channel_affine(new, old)
         if affine is not None:
             return self.fold_into_root(affine) or new
@@ -74,7 +76,10 @@ class _Canonicalizer:
             root, shift = root.args[0], array_of(root.args[1])
             if self.uses[root] != 1:
                 return None
-        return apply_to_outputs(root, shift, affine)
+        folded = apply_to_outputs(root, shift, affine)
+        if folded is not None and op_name(folded) == "add":
+            self.uses[folded.args[0]] = 1  # so that what follows is folded as well
+        return folded
 
     def fold_data_scale(self, new: Call, old: Call) -> Call:
         if op_name(new.args[0]) != "multiply" or self.uses[new.args[0]] != 1:
@@ -90,7 +95,7 @@ def _apply_scale_and_shift(call: Call) -> Call:
         return call
     data, gamma, beta, mean, variance = call.args
     channels = array_of(mean)
-    if channels is None:
+    if channels is None or mean.data.dtype != "float32":
         return call
     if not attrs.scale:
         gamma = constant(np.ones_like(channels))

@@ -38,7 +38,12 @@ def find_chains(body: Expr) -> list[list[Expr]]:
             _log.debug("%s: %s", otherwise, reason)
         return not reason
 
-    for expr in order:
+    def is_light(expr: Expr) -> bool:
+        operator = OPERATORS.get(op_name(expr) or "")
+        return operator is None or not operator.heavy
+
+    # An addition of a convolution and a pooling belongs to the convolution, whatever their order.
+    for expr in sorted(order, key=is_light):
         operator = OPERATORS.get(op_name(expr) or "")
         if operator is None or expr in taken:
             continue

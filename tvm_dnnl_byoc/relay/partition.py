@@ -84,7 +84,7 @@ def _partition(mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function
             new[expr] = with_inputs(expr, [now(e) for e in inputs_of(expr)])
             continue
         region = build_region(graph, groups[number])
-        symbol = f"tvmgen_default_dnnl_{var.name_hint}_{number}"
+        symbol = _free_name(mod, f"tvmgen_default_dnnl_{var.name_hint}_", number)
         region_var = relay.GlobalVar(symbol)
         mod[region_var] = region.function.with_attr(
             {"global_symbol": symbol, "Compiler": "dnnl", "Primitive": 1, "Inline": 1}
@@ -99,3 +99,11 @@ def _partition(mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function
         function.type_params,
         function.attrs,
     )
+
+
+def _free_name(mod: tvm.IRModule, prefix: str, number: int) -> str:
+    """Return prefix + number, or the next number that no function of the module has."""
+    names = {var.name_hint for var in mod.get_global_vars()}
+    while f"{prefix}{number}" in names:
+        number += 1
+    return f"{prefix}{number}"

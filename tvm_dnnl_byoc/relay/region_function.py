@@ -41,8 +41,13 @@ def build_region(graph: UnitGraph, units: list[int]) -> Region:
     }
     outputs = [graph.value(unit) for unit in units if graph.value(unit) in read_outside]
     results = [local[e] for e in outputs]
-    body = results[0] if len(results) == 1 else Tuple(results)
-    return Region(relay.Function(params, body), list(inputs), outputs)
+    # With its type: TVM may infer the caller, which takes the tuple apart, before the region.
+    types = [e.checked_type for e in outputs]
+    if len(results) == 1:
+        function = relay.Function(params, results[0], types[0])
+    else:
+        function = relay.Function(params, Tuple(results), relay.TupleType(types))
+    return Region(function, list(inputs), outputs)
 
 
 def _chain_call(chain: list[Expr], inputs: list[Expr], local: dict[Expr, Expr]) -> Expr:

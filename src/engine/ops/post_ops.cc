@@ -52,7 +52,9 @@ PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims&
 std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
                                       const memory::dims& dst_shape) {
   std::vector<PostOps> variants;
-  for (int i = 0; i < static_cast<int>(node.post_ops.size()); ++i) {
+  // Pooling's simple_nchw and simple_nhwc accept a sum but do not compute it.
+  const bool sums = node.kind == "convolution" || node.kind == "inner_product";
+  for (int i = 0; sums && i < static_cast<int>(node.post_ops.size()); ++i) {
     const PostOp& op = node.post_ops[i];
     if (op.alg == dnnl::algorithm::binary_add && b.shape(op.src1) == dst_shape &&
         b.may_overwrite(op.src1)) {

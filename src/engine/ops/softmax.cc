@@ -8,6 +8,10 @@ void build_softmax(PlanBuilder& b, const Node& node) {
   const int axis = node.attr<int>("axis");
   expect(axis >= 0 && axis < static_cast<int>(b.shape(src).size()), b, node,
          "axis from 0 to the rank of src");
+  // oneDNN 3.2 accepts an operand that is broadcast, but reads it wrongly.
+  for (const PostOp& op : node.post_ops)
+    if (op.kind == PostOp::Kind::binary)
+      throw Unsupported("softmax: expected eltwise post-ops only, got a binary one");
 
   using Pd = dnnl::softmax_forward::primitive_desc;
   const auto [pd, post_ops] =
