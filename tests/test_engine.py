@@ -596,6 +596,14 @@ def test_post_op_swish_needs_the_result_twice():
     check_fast(graph)
 
 
+def softmax_with(post_ops):
+    graph = Graph()
+    x = graph.input(2, 16, 6, 5)
+    graph.constant(1, 16, 1, 1)
+    graph.output(graph.node("softmax", [x], post_ops, axis=1))
+    return graph
+
+
 @pytest.mark.parametrize("kind", ["inner_product", "pooling", "binary", "eltwise", "softmax"])
 def test_post_ops_of_other_kinds(kind):
     graph = Graph()
@@ -610,8 +618,11 @@ def test_post_ops_of_other_kinds(kind):
         y = graph.add(x, graph.input(2, 16, 6, 5), post_ops)
     elif kind == "eltwise":
         y = graph.eltwise(x, "tanh", post_ops=post_ops)
-    else:
-        y = graph.node(kind, [x], post_ops, axis=1)
+    else:  # oneDNN 3.2 misreads the operand of a softmax's binary post-op: it is refused
+        with pytest.raises(Unsupported, match="softmax: expected eltwise post-ops only"):
+            supports(softmax_with(post_ops))
+        check_fused(softmax_with(post_ops[1:]), "eltwise_linear")
+        return
     graph.output(y)
     if kind == "eltwise":  # oneDNN 3.2 has only a reference implementation
         with pytest.raises(Unsupported, match=r"eltwise: .* binary_mul\+eltwise_linear"):

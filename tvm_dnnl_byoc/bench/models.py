@@ -226,7 +226,7 @@ def _randomise(
         if key.endswith("bias"):
             assign(parameter, rng.normal(0.05, 0.1, parameter.shape))
     for norm in norms:
-        assign(norm.gamma, rng.uniform(0.6, 1.4, norm.gamma.shape))
+        assign(norm.gamma, rng.uniform(0.4, 1.0, norm.gamma.shape))
         assign(norm.beta, rng.normal(0.1, 0.2, norm.beta.shape))
 
     hooks = [norm.register_forward_pre_hook(calibrate) for norm in norms]
