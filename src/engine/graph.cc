@@ -25,14 +25,32 @@ const std::map<std::string, memory::data_type> kDtypes = {
 using Algorithms = std::map<std::string, dnnl::algorithm>;
 
 const Algorithms kEltwise = {
-    {"relu", dnnl::algorithm::eltwise_relu},         {"clip", dnnl::algorithm::eltwise_clip},
-    {"logistic", dnnl::algorithm::eltwise_logistic}, {"tanh", dnnl::algorithm::eltwise_tanh},
+    {"relu", dnnl::algorithm::eltwise_relu},
+    {"clip", dnnl::algorithm::eltwise_clip},
+    {"logistic", dnnl::algorithm::eltwise_logistic},
+    {"tanh", dnnl::algorithm::eltwise_tanh},
     {"linear", dnnl::algorithm::eltwise_linear},
+    {"exp", dnnl::algorithm::eltwise_exp},
+    {"log", dnnl::algorithm::eltwise_log},
+    {"sqrt", dnnl::algorithm::eltwise_sqrt},
+    {"abs", dnnl::algorithm::eltwise_abs},
+    {"square", dnnl::algorithm::eltwise_square},
+    {"pow", dnnl::algorithm::eltwise_pow},
+    {"round", dnnl::algorithm::eltwise_round},
+    {"elu", dnnl::algorithm::eltwise_elu},
+    {"soft_relu", dnnl::algorithm::eltwise_soft_relu},
+    {"swish", dnnl::algorithm::eltwise_swish},
+    {"hardswish", dnnl::algorithm::eltwise_hardswish},
+    {"hardsigmoid", dnnl::algorithm::eltwise_hardsigmoid},
+    {"mish", dnnl::algorithm::eltwise_mish},
+    {"gelu_erf", dnnl::algorithm::eltwise_gelu_erf},
+    {"gelu_tanh", dnnl::algorithm::eltwise_gelu_tanh},
 };
 
 const Algorithms kBinary = {
-    {"add", dnnl::algorithm::binary_add},
-    {"mul", dnnl::algorithm::binary_mul},
+    {"add", dnnl::algorithm::binary_add}, {"mul", dnnl::algorithm::binary_mul},
+    {"sub", dnnl::algorithm::binary_sub}, {"div", dnnl::algorithm::binary_div},
+    {"max", dnnl::algorithm::binary_max}, {"min", dnnl::algorithm::binary_min},
 };
 
 dnnl::algorithm find_algorithm(const Algorithms& table, const char* what, const std::string& alg) {

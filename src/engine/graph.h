@@ -20,15 +20,27 @@
  *
  *   convolution          src, weights (O, I/groups, spatial…)[, bias (O)];
  *                        strides, dilation (1 = dense), padding_l, padding_r, groups
+ *   deconvolution        src, weights (O, I/groups, spatial…)[, bias (O)]; as convolution, with
+ *                        padding_r less what output padding adds
  *   inner_product        src (M, K), weights (N, K)[, bias (N)]
+ *   matmul               src (batch…, M, K), weights (batch…, K, N)[, bias (N)]; batch dimensions
+ *                        broadcast
  *   pooling              src; alg "max" | "avg_include_padding" | "avg_exclude_padding",
  *                        kernel, strides, dilation, padding_l, padding_r
  *   eltwise              src; alg, alpha, beta
  *   binary               src0, src1, broadcast as NumPy does; alg
  *   batch_normalization  src, scale (C), shift (C), mean (C), variance (C); epsilon
- *   softmax              src; axis
+ *   layer_normalization  src (…, C), scale (C), shift (C); epsilon
+ *   instance_normalization  src (1, C, …), scale (C), shift (C); epsilon
+ *   softmax              src; axis, log (0 or 1)
+ *   lrn                  src; size, alpha, beta, k (oneDNN's: alpha is divided by size)
+ *   reduction            src; alg "mean" | "sum" | "max" | "min", axes; reduced axes stay, with 1
+ *   prelu                src, weights that broadcast
+ *   resampling           src; alg "nearest" | "linear", size
  *   concat               src…; axis
  *   reshape              src; shape (-1 in one place: what is left)
+ *   transpose            src; axes (dimension i of the result is src's axes[i])
+ *   slice                src; begin, size
  *
  * A post-op is applied to the node's result, in order: {"kind": "eltwise", "alg", "alpha",
  * "beta"} or {"kind": "binary", "alg", "src1": tensor id}. Whether an addition becomes oneDNN's

@@ -59,6 +59,17 @@ memory::desc any_md(const memory::dims& shape, memory::data_type dtype) {
   return {shape, dtype, Tag::any};
 }
 
+memory::desc channels_last_md(const memory::desc& md) {
+  memory::dims last = md.get_dims();
+  const int rank = static_cast<int>(last.size());
+  last.push_back(last[1]);
+  last.erase(last.begin() + 1);
+  std::vector<int> back = {0};  // where each dimension of the channels-last tensor goes
+  for (int i = 2; i < rank; ++i) back.push_back(i);
+  back.push_back(1);
+  return plain_md(last, md.get_data_type()).permute_axes(back);
+}
+
 memory::desc same_layout(const memory::desc& md, const memory::dims& shape) {
   const NamedTag* tag = find_tag(md);
   if (tag && tag->rank == static_cast<int>(shape.size()))

@@ -19,6 +19,9 @@ memory::desc plain_md(const memory::dims& shape, memory::data_type dtype);
 /*! \brief A memory descriptor whose layout oneDNN chooses. */
 memory::desc any_md(const memory::dims& shape, memory::data_type dtype);
 
+/*! \brief The same tensor with its channels, dimension 1, last in memory. */
+memory::desc channels_last_md(const memory::desc& md);
+
 /*! \brief Another shape in the layout of `md`, e.g. channels-last; plain if it has no tag. */
 memory::desc same_layout(const memory::desc& md, const memory::dims& shape);
 

@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include <algorithm>
+#include <map>
 
 #include "plan_builder.h"
 
@@ -13,25 +14,31 @@ const dnnl::engine& cpu_engine() {
 }
 
 Plan Plan::compile(const Graph& graph, Mode mode) {
-  Plan plan = PlanBuilder(graph, mode).build();
-  // oneDNN chooses for each convolution alone, and the first one, with its three channels, often
-  // differs from all others. Where most agree, the rest is asked to follow.
-  const std::map<std::string, size_t> bytes = plan.convolution_layouts();
-  if (mode == Mode::support || bytes.size() < 2) return plan;
-  const auto most = std::max_element(
-      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  Plan uniform = PlanBuilder(graph, mode, most->first).build();
-  return uniform.reordered_bytes() < plan.reordered_bytes() ? std::move(uniform) : std::move(plan);
+  Plan best = PlanBuilder(graph, mode).build();
+  if (mode == Mode::support) return best;
+  // oneDNN chooses for each convolution alone. The first one, with its three channels, often
+  // differs from all others, and the caller's data may be channels-last: ask all to follow one of
+  // these.
+  for (const std::string& layout : best.common_layouts()) {
+    Plan uniform = PlanBuilder(graph, mode, layout).build();
+    if (uniform.reordered_bytes() < best.reordered_bytes()) best = std::move(uniform);
+  }
+  return best;
 }
 
-std::map<std::string, size_t> Plan::convolution_layouts() const {
+std::vector<std::string> Plan::common_layouts() const {
   std::map<std::string, size_t> bytes;
+  std::string channels_last;
   for (const Step& step : steps_) {
     if (step.kind != "convolution") continue;
     const memory::desc dst = step.pd.query_md(dnnl::query::dst_md);
     bytes[layout_name(dst)] += dst.get_size();
+    channels_last = layout_name(channels_last_md(dst));
   }
-  return bytes;
+  if (bytes.empty()) return {};
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return {most->first, channels_last};
 }
 
 size_t Plan::reordered_bytes() const {

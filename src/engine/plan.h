@@ -5,7 +5,6 @@
 #ifndef DNNL_BYOC_ENGINE_PLAN_H_
 #define DNNL_BYOC_ENGINE_PLAN_H_
 
-#include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <utility>
@@ -78,8 +77,8 @@ class Plan {
  private:
   friend class PlanBuilder;
 
-  /*! \brief How many bytes the convolutions write in each layout. */
-  std::map<std::string, size_t> convolution_layouts() const;
+  /*! \brief The layout in which the convolutions write most bytes, and channels-last. */
+  std::vector<std::string> common_layouts() const;
   /*! \brief How many bytes the reorders write in a run. */
   size_t reordered_bytes() const;
 

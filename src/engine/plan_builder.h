@@ -59,6 +59,11 @@ class PlanBuilder {
    */
   bool may_overwrite(int tensor) const;
 
+  /*! \brief Whether a tensor is one of the graph's constants, or a view of one. */
+  bool is_constant(int tensor) const {
+    return storage_of(first_value(tensor)).place == Storage::Place::raw_constant;
+  }
+
   /*! \brief Whether a value lives in memory that belongs to the plan. */
   bool in_arena(int value) const;
 

@@ -6,8 +6,12 @@
 #define DNNL_BYOC_RELAY_ANCHORS_H_
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "chain.h"
+#include "refusal.h"
+#include "result_view.h"
 
 namespace dnnl_byoc {
 namespace relay {
@@ -16,35 +20,68 @@ namespace relay {
 struct Source {
   std::string op;
   ObjectRef call;
+  ObjectRef result;  // the call, or the first field of what it returns
   ObjectRef attrs;
   Array<ObjectRef> args;
   GraphWriter* graph;
   const Resolve& resolve;
 
   int id(int arg) const { return resolve(args[arg]); }
-  TensorType type(int arg) const { return tensor_type(args[arg]); }
+  Ints shape(int arg) const { return tensor_type(args[arg]).shape; }
+  Ints result_shape() const { return tensor_type(result).shape; }
+
   /*! \brief Refuses, with the operator's name in front. */
   template <typename... Args>
-  void expect(bool holds, const Args&... message) const;
+  void expect(bool holds, const Args&... message) const {
+    if (!holds) refuse(op, ": ", message...);
+  }
+};
+
+/*! \brief A node that is not yet appended, and how its result becomes Relay's tensor. */
+struct Anchor {
+  GraphWriter::json node;  // {"kind", "inputs", "attrs"}
+  ResultView view;
 };
 
 /*!
- * \brief The engine's node for a call: {"kind", "inputs", "attrs"}, not yet appended.
+ * \brief The node for a call.
  * \throw Refusal if the operator, or this use of it, has no counterpart.
  */
-GraphWriter::json translate_anchor(const Source& s);
+Anchor translate_anchor(const Source& s);
 
-/*! \brief The node for a bias or residual: (C,) along `axis` of `rank` dimensions → (C, 1, …). */
-int align_channel(const Source& s, int tensor, int64_t channels, int64_t axis, int64_t rank);
+/*! \brief A node as JSON. */
+GraphWriter::json make_node(const char* kind, std::vector<int> inputs, GraphWriter::json attrs);
+
+/*! \brief An axis that Relay may count from the end. */
+int64_t normalized_axis(const Source& s, int64_t axis, size_t rank);
+
+// By family, one file each.
+Anchor translate_convolution(const Source& s);
+Anchor translate_transposed_convolution(const Source& s);
+Anchor translate_max_pool(const Source& s);
+Anchor translate_avg_pool(const Source& s);
+Anchor translate_global_max_pool(const Source& s);
+Anchor translate_global_avg_pool(const Source& s);
+Anchor translate_adaptive_max_pool(const Source& s);
+Anchor translate_adaptive_avg_pool(const Source& s);
+Anchor translate_dense(const Source& s);
+Anchor translate_matmul(const Source& s);
+Anchor translate_batch_matmul(const Source& s);
+Anchor translate_batch_norm(const Source& s);
+Anchor translate_layer_norm(const Source& s);
+Anchor translate_instance_norm(const Source& s);
+Anchor translate_lrn(const Source& s);
+Anchor translate_softmax(const Source& s);
+Anchor translate_log_softmax(const Source& s);
+Anchor translate_reduction(const Source& s);
+Anchor translate_reshape(const Source& s);
+Anchor translate_transpose(const Source& s);
+Anchor translate_strided_slice(const Source& s);
+Anchor translate_concatenate(const Source& s);
+Anchor translate_bias_add(const Source& s);
+Anchor translate_prelu(const Source& s);
+Anchor translate_elementwise(const Source& s);
 
 }  // namespace relay
 }  // namespace dnnl_byoc
-
-#include "refusal.h"
-
-template <typename... Args>
-void dnnl_byoc::relay::Source::expect(bool holds, const Args&... message) const {
-  if (!holds) refuse(op, ": ", message...);
-}
-
 #endif  // DNNL_BYOC_RELAY_ANCHORS_H_

@@ -8,8 +8,6 @@ namespace relay {
 namespace {
 
 using json = GraphWriter::json;
-using Ints = std::vector<int64_t>;
-
 /*! \brief Refuses what no operator here takes: other dtypes, symbolic shapes, scalars. */
 void expect_tensor(const std::string& op, const ObjectRef& expr) {
   if (is(expr, "relay.Tuple")) {
@@ -29,15 +27,9 @@ Source make_source(const ObjectRef& call, GraphWriter* graph, const Resolve& res
   if (!is(call, "relay.Call")) refuse("expected an operator call, got ", call->GetTypeKey());
   const std::string op = op_name(call);
   if (op.empty()) refuse("expected a call of an operator, got a call of a function");
-  Source s{op, call, get_object(call, "attrs"), get_array(call, "args"), graph, resolve};
+  Source s{op, call, call, get_object(call, "attrs"), get_array(call, "args"), graph, resolve};
   for (const ObjectRef& arg : s.args) expect_tensor(op, arg);
   return s;
-}
-
-/*! \brief The dimension of a node's result that a bias belongs to, -1 if the kind takes none. */
-int64_t bias_axis(const json& node) {
-  if (node["kind"] == "convolution") return 1;
-  return node["kind"] == "inner_product" ? 1 : -1;
 }
 
 /*! \brief Whether a tensor varies along one axis only, as broadcasting aligns it to `shape`. */
@@ -55,21 +47,19 @@ bool varies_along(const Ints& operand, const Ints& shape, int64_t axis) {
 /*! \brief Translates the chain's calls after the anchor, one by one. */
 class PostOpAppender {
  public:
-  PostOpAppender(json* node, const ObjectRef& anchor, Ints shape)
-      : node_(*node), current_(anchor), shape_(std::move(shape)) {}
+  PostOpAppender(Anchor* anchor, const ObjectRef& result) : anchor_(*anchor), current_(result) {}
 
   void append(const Source& s) {
     const int x = position_of_current(s);
-    s.expect(tensor_type(s.call).shape == shape_, "expected a post-op to keep the shape ",
-             shape_text(shape_), ", got ", shape_text(tensor_type(s.call).shape));
+    s.expect(s.result_shape() == shape(), "expected a post-op to keep the shape ",
+             shape_text(shape()), ", got ", shape_text(s.result_shape()));
     if (!append_bias(s, x)) append_post_op(s, x);
     current_ = s.call;
   }
 
-  /*! \brief The result's name changes where a tuple is unpacked. */
-  void rename(const ObjectRef& expr) { current_ = expr; }
-
  private:
+  const Ints& shape() const { return anchor_.view.shape(); }
+
   int position_of_current(const Source& s) const {
     int position = -1;
     for (size_t i = 0; i < s.args.size(); ++i) {
@@ -81,70 +71,68 @@ class PostOpAppender {
     return position;
   }
 
+  /*! \brief The shape of the operand that a call adds, for a bias or a binary. */
+  Ints operand_shape(const Source& s, int operand) const {
+    return s.op == "nn.bias_add" ? bias_shape(s) : s.shape(operand);
+  }
+
+  int operand_id(const Source& s, int operand) const {
+    return reshaped(s.graph, s.id(operand), s.shape(operand), operand_shape(s, operand));
+  }
+
   bool append_bias(const Source& s, int x) {
-    const int64_t axis = bias_axis(node_);
-    if (axis < 0 || node_["inputs"].size() != 2 || node_.contains("post_ops")) return false;
+    json& node = anchor_.node;
+    const int64_t axis = anchor_.view.bias_axis();
+    if (axis < 0 || node["inputs"].size() != 2 || node.contains("post_ops")) return false;
     if (s.op != "add" && s.op != "nn.bias_add") return false;
-    const int other = 1 - x;
-    if (s.op == "nn.bias_add" ? channel_axis(s) != axis
-                              : !varies_along(s.type(other).shape, shape_, axis))
-      return false;
-    int bias = s.id(other);
-    const Ints flat = {shape_[axis]};
-    if (s.type(other).shape != flat) bias = s.graph->add_node("reshape", {bias}, {{"shape", flat}});
-    node_["inputs"].push_back(bias);
+    const int operand = 1 - x;
+    if (!varies_along(operand_shape(s, operand), shape(), axis)) return false;
+    const Ints flat = {shape()[static_cast<size_t>(axis)]};
+    node["inputs"].push_back(reshaped(s.graph, s.id(operand), s.shape(operand), flat));
     return true;
   }
 
   void append_post_op(const Source& s, int x) {
     json op;
+    int operand = -1;
     if (s.op == "nn.bias_add") {
       s.expect(x == 0, "expected the result before it as the data");
-      const int64_t axis = channel_axis(s);
-      const auto rank = static_cast<int64_t>(shape_.size());
-      op = {{"kind", "binary"},
-            {"alg", "add"},
-            {"src1", align_channel(s, s.id(1), shape_[axis], axis, rank)}};
+      op = {{"kind", "binary"}, {"alg", "add"}};
+      operand = 1;
     } else {
       auto read = read_elementwise(s, x);
       s.expect(read.has_value(), "not a post-op");
       op = std::move(read->op);
-      if (read->operand >= 0) op["src1"] = s.id(read->operand);
+      operand = read->operand;
     }
-    node_["post_ops"].push_back(std::move(op));
+    if (operand >= 0)
+      op["src1"] = anchor_.view.operand(s.graph, operand_id(s, operand), operand_shape(s, operand));
+    anchor_.node["post_ops"].push_back(std::move(op));
   }
 
-  int64_t channel_axis(const Source& s) const {
-    const int64_t axis = get_int(s.attrs, "axis");
-    return axis < 0 ? axis + static_cast<int64_t>(shape_.size()) : axis;
-  }
-
-  json& node_;
+  Anchor& anchor_;
   ObjectRef current_;
-  Ints shape_;
 };
 
 }  // namespace
 
 int translate_chain(const std::vector<ObjectRef>& chain, GraphWriter* graph,
                     const Resolve& resolve) {
-  const Source anchor = make_source(chain.front(), graph, resolve);
+  Source source = make_source(chain.front(), graph, resolve);
   size_t next = 1;
-  ObjectRef result = anchor.call;
-  if (anchor.op == "nn.batch_norm") {
+  if (source.op == "nn.batch_norm") {
     // Its result is a tuple, of which only the normalised data is to be had.
     if (chain.size() < 2 || !is(chain[1], "relay.TupleGetItem") || get_int(chain[1], "index") != 0)
       refuse("nn.batch_norm: expected only its first output to be used");
-    result = chain[next++];
+    source.result = chain[next++];
   }
-  expect_tensor(anchor.op, result);
-  const Ints shape = tensor_type(result).shape;
-  anchor.expect(!shape.empty(), "expected rank >= 1, got a scalar");
+  expect_tensor(source.op, source.result);
+  source.expect(!source.result_shape().empty(), "expected rank >= 1, got a scalar");
 
-  json node = translate_anchor(anchor);
-  PostOpAppender post_ops(&node, result, shape);
+  Anchor anchor = translate_anchor(source);
+  PostOpAppender post_ops(&anchor, source.result);
   for (; next < chain.size(); ++next) post_ops.append(make_source(chain[next], graph, resolve));
-  return graph->add_node(std::move(node));
+  return anchor.view.finish(graph, graph->add_node(std::move(anchor.node)));
 }
 
 }  // namespace relay

@@ -1,6 +1,7 @@
 #include "elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -31,13 +32,39 @@ const std::map<std::string, Unary> kUnary = {
      [](const Source& s) { return eltwise("clip", finite(s, "a_min"), finite(s, "a_max")); }},
     {"sigmoid", [](const Source&) { return eltwise("logistic"); }},
     {"tanh", [](const Source&) { return eltwise("tanh"); }},
+    {"fast_tanh", [](const Source&) { return eltwise("tanh"); }},
+    {"exp", [](const Source&) { return eltwise("exp"); }},
+    {"fast_exp", [](const Source&) { return eltwise("exp"); }},
+    {"log", [](const Source&) { return eltwise("log"); }},
+    {"sqrt", [](const Source&) { return eltwise("sqrt"); }},
+    {"rsqrt", [](const Source&) { return eltwise("pow", 1, -0.5); }},
+    {"abs", [](const Source&) { return eltwise("abs"); }},
+    {"negative", [](const Source&) { return eltwise("linear", -1); }},
 };
 
-const std::map<std::string, const char*> kBinary = {{"add", "add"}, {"multiply", "mul"}};
+const std::map<std::string, const char*> kBinary = {
+    {"add", "add"},    {"subtract", "sub"}, {"multiply", "mul"},
+    {"divide", "div"}, {"maximum", "max"},  {"minimum", "min"},
+};
 
 double scalar_value(const ObjectRef& constant) {
   const NDArray data = constant_data(constant);
   return *reinterpret_cast<const float*>(static_cast<const char*>(data->data) + data->byte_offset);
+}
+
+/*! \brief The operator with a number as its other argument; nothing if that is no eltwise. */
+std::optional<json> with_scalar(const Source& s, int x) {
+  constexpr double kMax = std::numeric_limits<float>::max();
+  const double c = scalar_value(s.args[1 - x]);
+  if (!(std::abs(c) <= kMax)) return std::nullopt;  // JSON has neither infinity nor NaN
+  if (s.op == "add") return eltwise("linear", 1, c);
+  if (s.op == "multiply") return eltwise("linear", c, 0);
+  if (s.op == "subtract") return x == 0 ? eltwise("linear", 1, -c) : eltwise("linear", -1, c);
+  if (s.op == "maximum") return eltwise("clip", c, kMax);
+  if (s.op == "minimum") return eltwise("clip", -kMax, c);
+  if (s.op == "power" && x == 0) return eltwise("pow", 1, c);
+  if (s.op == "divide" && x == 0 && std::isnormal(1 / c)) return eltwise("linear", 1 / c, 0);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -51,16 +78,51 @@ bool is_scalar_constant(const ObjectRef& expr) {
 
 std::optional<Elementwise> read_elementwise(const Source& s, int x) {
   if (auto unary = kUnary.find(s.op); unary != kUnary.end()) return Elementwise{unary->second(s)};
-  auto binary = kBinary.find(s.op);
-  if (binary == kBinary.end()) return std::nullopt;
+  if (s.args.size() != 2) return std::nullopt;
   const int other = 1 - x;
   // A scalar of higher rank than x would add dimensions: that is for a binary to do.
-  if (is_scalar_constant(s.args[other]) && tensor_type(s.call).shape == s.type(x).shape) {
-    // x · alpha + beta
-    const double scalar = scalar_value(s.args[other]);
-    return Elementwise{s.op == "add" ? eltwise("linear", 1, scalar) : eltwise("linear", scalar, 0)};
-  }
+  if (is_scalar_constant(s.args[other]) && s.result_shape() == s.shape(x))
+    if (auto op = with_scalar(s, x)) return Elementwise{std::move(*op)};
+  auto binary = kBinary.find(s.op);
+  // Of what does not commute, x must be the first operand.
+  if (binary == kBinary.end() || (x != 0 && (s.op == "subtract" || s.op == "divide")))
+    return std::nullopt;
   return Elementwise{{{"kind", "binary"}, {"alg", binary->second}}, other};
+}
+
+Anchor translate_elementwise(const Source& s) {
+  const int x = s.args.size() == 2 && is_scalar_constant(s.args[0]) ? 1 : 0;
+  auto read = read_elementwise(s, x);
+  s.expect(read.has_value(), "not an operator that oneDNN is used for, with these arguments");
+  json attrs = std::move(read->op);
+  const std::string kind = attrs["kind"];
+  attrs.erase("kind");
+  std::vector<int> inputs = {s.id(x)};
+  if (read->operand >= 0) inputs.push_back(s.id(read->operand));
+  return {make_node(kind.c_str(), std::move(inputs), std::move(attrs)),
+          ResultView(s.result_shape())};
+}
+
+Ints bias_shape(const Source& s) {
+  const Ints data = s.shape(0);
+  const int64_t axis = normalized_axis(s, get_int(s.attrs, "axis"), data.size());
+  Ints shape(data.size() - static_cast<size_t>(axis), 1);
+  shape[0] = data[static_cast<size_t>(axis)];
+  return shape;
+}
+
+Anchor translate_bias_add(const Source& s) {
+  const int bias = reshaped(s.graph, s.id(1), s.shape(1), bias_shape(s));
+  return {make_node("binary", {s.id(0), bias}, {{"alg", "add"}}), ResultView(s.result_shape())};
+}
+
+Anchor translate_prelu(const Source& s) {
+  Ints shape(s.shape(0).size(), 1);
+  const int64_t axis = normalized_axis(s, get_int(s.attrs, "axis"), shape.size());
+  shape[static_cast<size_t>(axis)] = s.shape(0)[static_cast<size_t>(axis)];
+  return {
+      make_node("prelu", {s.id(0), reshaped(s.graph, s.id(1), s.shape(1), shape)}, json::object()),
+      ResultView(s.result_shape())};
 }
 
 }  // namespace relay

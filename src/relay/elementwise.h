@@ -24,6 +24,9 @@ struct Elementwise {
  */
 std::optional<Elementwise> read_elementwise(const Source& s, int x);
 
+/*! \brief The shape (C, 1, …) in which a bias_add's bias broadcasts to its data. */
+Ints bias_shape(const Source& s);
+
 /*! \brief Whether an argument is a constant with one element. */
 bool is_scalar_constant(const ObjectRef& expr);
 

@@ -8,6 +8,8 @@ from tvm.relay.expr import Call, Expr, TupleGetItem
 
 from .dataflow import array_of, constant, op_name
 
+CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
+
 
 @dataclass(frozen=True)
 class Affine:
@@ -101,10 +103,10 @@ def apply_to_outputs(root: Expr, shift: np.ndarray | None, affine: Affine) -> Ex
         return None
     if np.any(scale != 1):
         weights = array_of(root.args[1])
-        if weights is None or not _outputs_first(root):
+        scaled = None if weights is None else _scale_outputs(root, weights, scale)
+        if scaled is None:
             return None
-        scaled = weights.reshape(shape[axis], -1) * scale[:, None]
-        root = _with_weights(root, scaled.reshape(weights.shape).astype(weights.dtype))
+        root = _with_weights(root, scaled.astype(weights.dtype))
     if not np.any(total):
         return root
     dtype = array_dtype(root)
@@ -120,7 +122,7 @@ def apply_to_inputs(root: Call, affine: Affine) -> Call | None:
     scale = _per_channel(affine.scale, data_axis, affine.shape)
     if scale is None:
         return None
-    groups = root.attrs.groups if op_name(root) == "nn.conv2d" else 1
+    groups = root.attrs.groups if op_name(root) in CONVOLUTIONS else 1
     # (groups, outputs of a group, inputs of a group, kernel): the same memory as the weights.
     kernel = int(np.prod(weights.shape[2:]))
     inputs = len(scale) // groups
@@ -148,17 +150,26 @@ def _channel_axis(expr: Expr, rank: int) -> int | None:
     name = op_name(expr)
     if name == "nn.dense":
         return rank - 1
-    if name != "nn.conv2d":
+    if name not in CONVOLUTIONS:
         return None
     layout = expr.attrs.data_layout
-    if expr.attrs.out_layout not in ("", layout) or layout not in ("NCHW", "NHWC"):
+    if expr.attrs.out_layout not in ("", layout) or not layout.isalpha() or "C" not in layout:
         return None
     return layout.index("C")
 
 
 def _outputs_first(root: Call) -> bool:
     """Whether the weights are one row for each output channel."""
-    return op_name(root) == "nn.dense" or root.attrs.kernel_layout == "OIHW"
+    return op_name(root) == "nn.dense" or root.attrs.kernel_layout.startswith("OI")
+
+
+def _scale_outputs(root: Call, weights: np.ndarray, scale: np.ndarray) -> np.ndarray | None:
+    if _outputs_first(root):
+        return (weights.reshape(len(scale), -1) * scale[:, None]).reshape(weights.shape)
+    axis = root.attrs.kernel_layout.find("O")
+    if axis < 0 or weights.shape[axis] != len(scale):
+        return None  # depthwise with a multiplier: the outputs are spread over two axes
+    return weights * _along(scale, axis, weights.ndim)
 
 
 def _along(vector: np.ndarray, axis: int, rank: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
-from .affine import Affine, apply_to_inputs, apply_to_outputs, channel_affine
+from .affine import CONVOLUTIONS, Affine, apply_to_inputs, apply_to_outputs, channel_affine
 from .dataflow import array_of, constant, count_uses, op_name, rewrite
 from .fold_constants import fold_constant
 
@@ -61,7 +61,7 @@ class _Canonicalizer:
         affine = channel_affine(new, old)
         if affine is not None:
             return self.fold_into_root(affine) or new
-        if op_name(new) in ("nn.conv2d", "nn.dense"):
+        if op_name(new) in (*CONVOLUTIONS, "nn.dense"):
             return self.fold_data_scale(new, old)
         if op_name(new) == "nn.batch_norm":
             return _apply_scale_and_shift(new)

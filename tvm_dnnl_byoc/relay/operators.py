@@ -29,27 +29,29 @@ class Operator:
     fuses: bool = True
 
 
+_HEAVY = (
+    "nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose "
+    "nn.dense nn.matmul nn.batch_matmul"
+)
+_FUSING = (
+    "nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d "
+    "nn.global_max_pool2d nn.global_avg_pool2d nn.adaptive_max_pool1d nn.adaptive_max_pool2d "
+    "nn.adaptive_max_pool3d nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d "
+    "nn.batch_norm nn.layer_norm nn.instance_norm nn.lrn nn.softmax nn.fast_softmax "
+    "nn.log_softmax nn.prelu mean sum max min"
+)
+_POST_OPS = (
+    "nn.bias_add add subtract multiply divide maximum minimum power nn.relu nn.leaky_relu clip "
+    "sigmoid tanh fast_tanh exp fast_exp log sqrt rsqrt abs negative"
+)
+_MOVING = "concatenate nn.batch_flatten reshape squeeze expand_dims transpose strided_slice"
+
 OPERATORS = {
     operator.name: operator
     for operator in (
-        Operator("nn.conv2d", heavy=True),
-        Operator("nn.dense", heavy=True),
-        Operator("nn.max_pool2d"),
-        Operator("nn.avg_pool2d"),
-        Operator("nn.global_max_pool2d"),
-        Operator("nn.global_avg_pool2d"),
-        Operator("nn.batch_norm"),
-        Operator("nn.softmax"),
-        Operator("nn.bias_add", post_op=True),
-        Operator("add", post_op=True),
-        Operator("multiply", post_op=True),
-        Operator("nn.relu", post_op=True),
-        Operator("nn.leaky_relu", post_op=True),
-        Operator("clip", post_op=True),
-        Operator("sigmoid", post_op=True),
-        Operator("tanh", post_op=True),
-        Operator("concatenate", fuses=False),
-        Operator("nn.batch_flatten", fuses=False),
-        Operator("reshape", fuses=False),
+        *(Operator(name, heavy=True) for name in _HEAVY.split()),
+        *(Operator(name) for name in _FUSING.split()),
+        *(Operator(name, post_op=True) for name in _POST_OPS.split()),
+        *(Operator(name, fuses=False) for name in _MOVING.split()),
     )
 }

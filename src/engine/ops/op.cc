@@ -10,11 +10,25 @@ namespace {
 using Builder = void (*)(PlanBuilder&, const Node&);
 
 const std::map<std::string, Builder> kBuilders = {
-    {"convolution", build_convolution}, {"inner_product", build_inner_product},
-    {"pooling", build_pooling},         {"eltwise", build_eltwise},
-    {"binary", build_binary},           {"batch_normalization", build_batch_normalization},
-    {"softmax", build_softmax},         {"concat", build_concat},
+    {"convolution", build_convolution},
+    {"deconvolution", build_deconvolution},
+    {"inner_product", build_inner_product},
+    {"matmul", build_matmul},
+    {"pooling", build_pooling},
+    {"eltwise", build_eltwise},
+    {"binary", build_binary},
+    {"batch_normalization", build_batch_normalization},
+    {"layer_normalization", build_layer_normalization},
+    {"instance_normalization", build_instance_normalization},
+    {"softmax", build_softmax},
+    {"lrn", build_lrn},
+    {"reduction", build_reduction},
+    {"prelu", build_prelu},
+    {"resampling", build_resampling},
+    {"concat", build_concat},
     {"reshape", build_reshape},
+    {"transpose", build_transpose},
+    {"slice", build_slice},
 };
 
 constexpr size_t kMaxPostOps = 32;  // oneDNN's limit, which its headers do not name
@@ -35,7 +49,9 @@ void build_op(PlanBuilder& b, const Node& node) {
   it->second(b, node);
 }
 
-bool is_view(const Node& node) { return node.kind == "reshape"; }
+bool is_view(const Node& node) {
+  return node.kind == "reshape" || node.kind == "transpose" || node.kind == "slice";
+}
 
 void expect(bool holds, const PlanBuilder& b, const Node& node, const char* what) {
   if (holds) return;

@@ -12,19 +12,29 @@ namespace dnnl_byoc {
 /*! \brief Compiles one node; InvalidArgument for an unknown kind or inconsistent shapes. */
 void build_op(PlanBuilder& b, const Node& node);
 
-/*! \brief Whether a node's output may be its input's memory under another shape. */
+/*! \brief Whether a node's output may be its input's memory in another guise. */
 bool is_view(const Node& node);
 
 // One file each; the kinds are documented in graph.h.
 void build_convolution(PlanBuilder& b, const Node& node);
+void build_deconvolution(PlanBuilder& b, const Node& node);
 void build_inner_product(PlanBuilder& b, const Node& node);
+void build_matmul(PlanBuilder& b, const Node& node);
 void build_pooling(PlanBuilder& b, const Node& node);
 void build_eltwise(PlanBuilder& b, const Node& node);
 void build_binary(PlanBuilder& b, const Node& node);
 void build_batch_normalization(PlanBuilder& b, const Node& node);
+void build_layer_normalization(PlanBuilder& b, const Node& node);
+void build_instance_normalization(PlanBuilder& b, const Node& node);
 void build_softmax(PlanBuilder& b, const Node& node);
+void build_lrn(PlanBuilder& b, const Node& node);
+void build_reduction(PlanBuilder& b, const Node& node);
+void build_prelu(PlanBuilder& b, const Node& node);
+void build_resampling(PlanBuilder& b, const Node& node);
 void build_concat(PlanBuilder& b, const Node& node);
 void build_reshape(PlanBuilder& b, const Node& node);
+void build_transpose(PlanBuilder& b, const Node& node);
+void build_slice(PlanBuilder& b, const Node& node);
 
 /*! \brief InvalidArgument "<kind>: expected <what>, got <shapes of the inputs>" unless `holds`. */
 void expect(bool holds, const PlanBuilder& b, const Node& node, const char* what);

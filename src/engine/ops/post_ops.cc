@@ -53,7 +53,8 @@ std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
                                       const memory::dims& dst_shape) {
   std::vector<PostOps> variants;
   // Pooling's simple_nchw and simple_nhwc accept a sum but do not compute it.
-  const bool sums = node.kind == "convolution" || node.kind == "inner_product";
+  const bool sums = node.kind == "convolution" || node.kind == "deconvolution" ||
+                    node.kind == "inner_product" || node.kind == "matmul";
   for (int i = 0; sums && i < static_cast<int>(node.post_ops.size()); ++i) {
     const PostOp& op = node.post_ops[i];
     if (op.alg == dnnl::algorithm::binary_add && b.shape(op.src1) == dst_shape &&

@@ -12,15 +12,16 @@ void build_softmax(PlanBuilder& b, const Node& node) {
   for (const PostOp& op : node.post_ops)
     if (op.kind == PostOp::Kind::binary)
       throw Unsupported("softmax: expected eltwise post-ops only, got a binary one");
+  const auto alg =
+      node.attr<int>("log") ? dnnl::algorithm::softmax_log : dnnl::algorithm::softmax_accurate;
 
   using Pd = dnnl::softmax_forward::primitive_desc;
-  const auto [pd, post_ops] =
-      choose<Pd>(b, node, b.shape(src), layout_candidates(b.md(src)),
-                 [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
-                   return Pd(cpu_engine(), dnnl::prop_kind::forward_inference,
-                             dnnl::algorithm::softmax_accurate, src_md, src_md, axis, attr,
-                             /*allow_empty=*/true);
-                 });
+  const auto [pd, post_ops] = choose<Pd>(
+      b, node, b.shape(src), layout_candidates(b.md(src)),
+      [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
+        return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, alg, src_md, src_md, axis, attr,
+                  /*allow_empty=*/true);
+      });
   const int value = b.require(src, pd.src_desc());
   emit(b, node, pd, post_ops, pd.dst_desc(), {{DNNL_ARG_SRC, value}},
        b.may_overwrite(src) ? value : -1);

@@ -1,6 +1,6 @@
 /*!
  * \file weights.h
- * \brief What convolution and inner product have in common: src, weights[, bias].
+ * \brief What convolutions and matrix products have in common: src, weights[, bias].
  */
 #ifndef DNNL_BYOC_ENGINE_OPS_WEIGHTS_H_
 #define DNNL_BYOC_ENGINE_OPS_WEIGHTS_H_
@@ -18,6 +18,15 @@ inline memory::desc bias_md(const PlanBuilder& b, const Node& node, memory::dim 
   expect(b.shape(node.inputs[2]) == memory::dims{channels}, b, node,
          "a bias of one number per output channel");
   return plain_md({channels}, b.dtype(node.inputs[2]));
+}
+
+/*! \brief A convolution's weights (O, I / groups, …) as oneDNN wants them if there are groups. */
+inline memory::dims grouped_shape(memory::dims weights, memory::dim groups) {
+  if (groups > 1) {
+    weights[0] /= groups;
+    weights.insert(weights.begin(), groups);
+  }
+  return weights;
 }
 
 /*! \brief The node's inputs in the layouts of a primitive descriptor, as arguments. */

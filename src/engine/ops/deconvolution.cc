@@ -1,0 +1,43 @@
+#include "post_ops.h"
+#include "spatial.h"
+#include "weights.h"
+
+namespace dnnl_byoc {
+
+void build_deconvolution(PlanBuilder& b, const Node& node) {
+  expect(node.inputs.size() == 2 || node.inputs.size() == 3, b, node, "src, weights[, bias]");
+  const int src = node.inputs[0], weights = node.inputs[1];
+  const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);
+  const auto groups = node.attr<memory::dim>("groups");
+  expect(weights_shape.size() == src_shape.size() && src_shape.size() >= 3, b, node,
+         "src and weights of one rank from 3 to 5");
+  expect(groups > 0 && weights_shape[0] % groups == 0 && weights_shape[1] * groups == src_shape[1],
+         b, node, "weights (O, I / groups, …) for src (N, I, …)");
+  const memory::dims kernel = spatial(weights_shape);
+  const Window window(b, node, kernel);
+  memory::dims dst_shape = {src_shape[0], weights_shape[0]};
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const auto extent = (window.dilation[i] + 1) * (kernel[i] - 1) + 1;
+    dst_shape.push_back((src_shape[i + 2] - 1) * window.strides[i] + extent - window.padding_l[i] -
+                        window.padding_r[i]);
+    expect(dst_shape.back() > 0, b, node, "padding that leaves a result");
+  }
+
+  const memory::dims grouped = grouped_shape(weights_shape, groups);
+  const auto dtype = b.dtype(src);
+  const auto bias = bias_md(b, node, dst_shape[1]);
+
+  using Pd = dnnl::deconvolution_forward::primitive_desc;
+  const auto [pd, post_ops] = choose<Pd>(
+      b, node, dst_shape, {any_md(src_shape, dtype)},
+      [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
+        return Pd(cpu_engine(), dnnl::prop_kind::forward_inference,
+                  dnnl::algorithm::deconvolution_direct, src_md, any_md(grouped, b.dtype(weights)),
+                  bias, any_md(dst_shape, dtype), window.strides, window.dilation, window.padding_l,
+                  window.padding_r, attr,
+                  /*allow_empty=*/true);
+      });
+  emit(b, node, pd, post_ops, pd.dst_desc(), weighted_args(b, node, pd));
+}
+
+}  // namespace dnnl_byoc

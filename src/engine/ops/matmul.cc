@@ -1,0 +1,45 @@
+#include <algorithm>
+
+#include "post_ops.h"
+#include "weights.h"
+
+namespace dnnl_byoc {
+
+void build_matmul(PlanBuilder& b, const Node& node) {
+  expect(node.inputs.size() == 2 || node.inputs.size() == 3, b, node, "src, weights[, bias]");
+  const int src = node.inputs[0], weights = node.inputs[1];
+  const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);
+  const size_t rank = src_shape.size();
+  expect(
+      rank >= 2 && weights_shape.size() == rank && src_shape[rank - 1] == weights_shape[rank - 2],
+      b, node, "src (batch…, M, K) and weights (batch…, K, N)");
+  memory::dims dst_shape = src_shape;
+  dst_shape[rank - 1] = weights_shape[rank - 1];
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    expect(src_shape[i] == weights_shape[i] || src_shape[i] == 1 || weights_shape[i] == 1, b, node,
+           "batch dimensions that broadcast");
+    dst_shape[i] = std::max(src_shape[i], weights_shape[i]);
+  }
+  memory::desc bias;
+  if (node.inputs.size() == 3) {
+    memory::dims bias_shape(rank, 1);
+    bias_shape[rank - 1] = dst_shape[rank - 1];
+    bias = plain_md(bias_shape, b.dtype(node.inputs[2]));
+  }
+
+  // A strided operand, such as a transposed view, is taken as it lies where oneDNN can.
+  const auto any_src = any_md(src_shape, b.dtype(src));
+  const auto any_weights = any_md(weights_shape, b.dtype(weights));
+  using Pd = dnnl::matmul::primitive_desc;
+  const auto [pd, post_ops] = choose<Pd>(
+      b, node, dst_shape, {b.md(src), any_src},
+      [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
+        const auto weights_md =
+            b.is_constant(weights) || src_md == any_src ? any_weights : b.md(weights);
+        return Pd(cpu_engine(), src_md, weights_md, bias, plain_md(dst_shape, b.dtype(src)), attr,
+                  /*allow_empty=*/true);
+      });
+  emit(b, node, pd, post_ops, pd.dst_desc(), weighted_args(b, node, pd));
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "../error.h"
+#include "op.h"
+
+namespace dnnl_byoc {
+namespace {
+
+void expect_view(const PlanBuilder& b, const Node& node) {
+  expect(node.inputs.size() == 1, b, node, "one input");
+  if (!node.post_ops.empty()) throw Unsupported(node.kind + ": expected no post-ops");
+}
+
+}  // namespace
+
+void build_reshape(PlanBuilder& b, const Node& node) {
+  expect_view(b, node);
+  const int src = node.inputs[0];
+  auto shape = node.attr<memory::dims>("shape");
+  const auto product = [](const memory::dims& dims) {
+    return std::accumulate(dims.begin(), dims.end(), memory::dim{1}, std::multiplies<>());
+  };
+  const auto size = product(b.shape(src));
+  expect(shape.size() <= DNNL_MAX_NDIMS, b, node, "a shape of rank <= 12");
+  memory::dims known = shape;
+  known.erase(std::remove(known.begin(), known.end(), -1), known.end());
+  expect(is_countable(known), b, node, "a shape that the elements fill");
+  for (auto& dim : shape) {
+    if (dim != -1) continue;
+    dim = 1;
+    const auto rest = product(shape);
+    expect(rest > 0 && size % rest == 0, b, node, "a shape that the elements fill");
+    dim = size / rest;
+  }
+  expect(!shape.empty() && product(shape) == size, b, node, "a shape that the elements fill");
+  const auto plain = plain_md(shape, b.dtype(src));
+  if (is_row_major(b.md(src))) {
+    b.define_in(node.output, plain, b.first_value(src));
+    return;
+  }
+  // oneDNN knows whether a blocked layout survives; else the data is made row-major first.
+  const auto view = b.md(src).reshape(shape, /*allow_empty=*/true);
+  b.define_in(node.output, view ? view : plain, b.require(src, view ? view : plain));
+}
+
+void build_transpose(PlanBuilder& b, const Node& node) {
+  expect_view(b, node);
+  const int src = node.inputs[0];
+  const auto axes = node.attr<memory::dims>("axes");
+  const size_t rank = b.shape(src).size();
+  std::vector<int> permutation(rank, -1);  // oneDNN's: where each dimension of src goes
+  expect(axes.size() == rank, b, node, "an axis for each dimension");
+  for (size_t i = 0; i < rank; ++i) {
+    expect(axes[i] >= 0 && axes[i] < static_cast<memory::dim>(rank) && permutation[axes[i]] < 0, b,
+           node, "axes that are a permutation");
+    permutation[axes[i]] = static_cast<int>(i);
+  }
+  b.define_in(node.output, b.md(src).permute_axes(permutation), b.first_value(src));
+}
+
+void build_slice(PlanBuilder& b, const Node& node) {
+  expect_view(b, node);
+  const int src = node.inputs[0];
+  const auto begin = node.attr<memory::dims>("begin"), size = node.attr<memory::dims>("size");
+  const memory::dims shape = b.shape(src);
+  expect(begin.size() == shape.size() && size.size() == shape.size(), b, node,
+         "a begin and a size for each dimension");
+  for (size_t i = 0; i < shape.size(); ++i)
+    expect(begin[i] >= 0 && size[i] > 0 && begin[i] + size[i] <= shape[i], b, node,
+           "a slice inside of src");
+  auto view = b.md(src).submemory_desc(size, begin, /*allow_empty=*/true);
+  int value = b.first_value(src);
+  if (!view) {  // a cut through a block of channels
+    const auto plain = plain_md(shape, b.dtype(src));
+    value = b.require(src, plain);
+    view = plain.submemory_desc(size, begin);
+  }
+  b.define_in(node.output, view, value);
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,50 @@
+#include <numeric>
+
+#include "anchors.h"
+
+namespace dnnl_byoc {
+namespace relay {
+namespace {
+
+using json = GraphWriter::json;
+
+int swapped(const Source& s, int tensor, size_t rank) {
+  Ints axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[rank - 1], axes[rank - 2]);
+  return transposed(s.graph, tensor, axes);
+}
+
+}  // namespace
+
+Anchor translate_dense(const Source& s) {
+  const Ints data = s.shape(0);
+  s.expect(!data.empty(), "expected data of rank >= 1, got a scalar");
+  const int64_t last = static_cast<int64_t>(data.size()) - 1;
+  const int64_t size = std::accumulate(data.begin(), data.end(), int64_t{1}, std::multiplies<>());
+  s.expect(size > 0, "expected non-empty data, got ", shape_text(data));
+  const int src = reshaped(s.graph, s.id(0), data, {size / data.back(), data.back()});
+  return {make_node("inner_product", {src, s.id(1)}, json::object()),
+          ResultView::rows(s.result_shape()).with_bias_along(last)};
+}
+
+Anchor translate_matmul(const Source& s) {
+  s.expect(s.shape(0).size() == 2 && s.shape(1).size() == 2, "expected two matrices, got ranks ",
+           s.shape(0).size(), " and ", s.shape(1).size());
+  int src = s.id(0), weights = s.id(1);
+  if (get_int(s.attrs, "transpose_a")) src = swapped(s, src, 2);
+  if (!get_int(s.attrs, "transpose_b")) weights = swapped(s, weights, 2);
+  return {make_node("inner_product", {src, weights}, json::object()),
+          ResultView(s.result_shape()).with_bias_along(1)};
+}
+
+Anchor translate_batch_matmul(const Source& s) {
+  int src = s.id(0), weights = s.id(1);
+  if (get_int(s.attrs, "transpose_a")) src = swapped(s, src, 3);
+  if (get_int(s.attrs, "transpose_b")) weights = swapped(s, weights, 3);
+  return {make_node("matmul", {src, weights}, json::object()),
+          ResultView(s.result_shape()).with_bias_along(2)};
+}
+
+}  // namespace relay
+}  // namespace dnnl_byoc

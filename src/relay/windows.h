@@ -1,0 +1,37 @@
+/*!
+ * \file windows.h
+ * \brief What Relay's convolutions and poolings of every rank have in common.
+ */
+#ifndef DNNL_BYOC_RELAY_WINDOWS_H_
+#define DNNL_BYOC_RELAY_WINDOWS_H_
+
+#include <string>
+#include <utility>
+
+#include "anchors.h"
+
+namespace dnnl_byoc {
+namespace relay {
+
+/*! \brief A layout in oneDNN's logical order: "NC" or "OI", then the spatial dimensions. */
+std::string logical_layout(const char* channels, size_t spatial_dims);
+
+/*! \brief A tensor with the axes that put its dimensions into logical order. */
+struct LogicalTensor {
+  int id;
+  Ints shape;  // in logical order
+  Ints axes;
+};
+
+/*! \brief Argument `arg`, whose layout is the attribute `attr`, in logical order. */
+LogicalTensor logical_data(const Source& s, int arg, const char* attr);
+
+/*! \brief Padding at the begin and at the end: Relay gives one size, one per dimension, or all. */
+std::pair<Ints, Ints> split_padding(const Source& s, size_t dims);
+
+/*! \brief The view of a result whose layout is that of the data. */
+ResultView like_data(const Source& s, const LogicalTensor& data);
+
+}  // namespace relay
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_RELAY_WINDOWS_H_
