@@ -11,7 +11,7 @@ from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
 from .affine import CONVOLUTIONS, Affine, apply_to_inputs, apply_to_outputs, channel_affine
-from .dataflow import array_of, constant, count_uses, op_name, rewrite
+from .dataflow import array_of, constant, count_uses, op_name, rewrite, with_body
 from .fold_constants import fold_constant
 
 
@@ -25,13 +25,7 @@ def canonicalize(function: relay.Function) -> relay.Function:
       channels of its data goes into its weights.
     - A batch_norm that stays applies its scale and shift.
     """
-    return relay.Function(
-        function.params,
-        _Canonicalizer(function.body).run(),
-        function.ret_type,
-        function.type_params,
-        function.attrs,
-    )
+    return with_body(function, _Canonicalizer(function.body).run())
 
 
 class _Canonicalizer:
