@@ -53,8 +53,7 @@ bool PlanBuilder::may_overwrite(int tensor) const {
   const Node& node = graph_.nodes[node_];
   auto reads = std::count_if(node.inputs.begin(), node.inputs.end(),
                              [&](int id) { return name_[id] == name; });
-  for (const PostOp& op : node.post_ops)
-    reads += op.has_operand() && name_[op.src1] == name;
+  for (const PostOp& op : node.post_ops) reads += op.has_operand() && name_[op.src1] == name;
   return reads == 1;
 }
 

@@ -52,7 +52,8 @@ def recognise(function: Function, constants: list[float]) -> Activation | None:
     constants : list of float
         The numbers in its formula: a function may bend near them.
     """
-    bends = [c * factor for c in constants if np.isfinite(c) for factor in (-2, -1, -0.5, 0.5, 1, 2)]
+    numbers = np.array([c for c in constants if np.isfinite(c)])
+    bends = np.outer([-2, -1, -0.5, 0.5, 1, 2], numbers).ravel()
     points = np.concatenate([_FIT, _NEAR, _FAR, bends])
     with np.errstate(all="ignore"):
         values = function(points)

@@ -1,16 +1,16 @@
-"""Finds activations that are composed of several operators, and makes one call of each.
+r"""Finds activations that are composed of several operators, and makes one call of each.
 
 ::
 
         x                     x
-      /   \\                   |
+      /   \                   |
      |    add(3)          (p) ↦ p · clip(p + 3, 0, 6) / 6     alg "hardswish", alpha, beta
      |    clip(0, 6)  →       |
-      \\   /                   y
+      \   /                   y
      multiply
     divide(6)
 
-The function's body is what it stands for, and is put back where oneDNN does not run the activation.
+The function's body is what it stands for, and is put back where oneDNN does not run it.
 """
 
 from collections.abc import Callable, Iterator
@@ -86,9 +86,9 @@ def activation_of(expr: Expr) -> str | None:
     return None
 
 
-def spelled_out(call: Call, source: Expr) -> Expr:
-    """Return a composed activation of `source` as it was before it was combined."""
-    return replace(call.op.body, {call.op.params[0]: source})
+def spelled_out(call: Call, inputs: list[Expr]) -> Expr:
+    """Return a composed activation as it was before it was combined, on other inputs."""
+    return replace(call.op.body, dict(zip(call.op.params, inputs, strict=True)))
 
 
 def _find(order: list[Expr]) -> dict[Expr, tuple[Expr, relay.Function]]:
@@ -141,7 +141,9 @@ def _formulas(
 def _recognise(source: Expr, members: list[Expr]) -> Activation | None:
     numbers = {e: _number(e) for m in members for e in inputs_of(m) if _is_number(e)}
     constants = list(numbers.values())
-    constants += [b for m in members if op_name(m) == "clip" for b in (m.attrs.a_min, m.attrs.a_max)]
+    constants += [
+        b for m in members if op_name(m) == "clip" for b in (m.attrs.a_min, m.attrs.a_max)
+    ]
 
     def evaluate(x: np.ndarray) -> np.ndarray:
         values = {source: x, **numbers}

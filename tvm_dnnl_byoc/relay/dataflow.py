@@ -117,3 +117,14 @@ def array_of(expr: Expr) -> np.ndarray | None:
 def constant(array: np.ndarray) -> Constant:
     """Return an array as a Relay constant of the same dtype."""
     return relay.const(np.asarray(array, order="C"), dtype=str(array.dtype))
+
+
+def static_shape(expr: Expr) -> tuple[int, ...] | None:
+    """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
+    type_ = expr.checked_type
+    if not isinstance(type_, relay.TensorType) or type_.dtype != "float32":
+        return None
+    try:
+        return tuple(int(size) for size in type_.shape)
+    except TypeError:  # a symbolic size
+        return None

@@ -47,8 +47,8 @@ _FUSING = (
     "nn.upsampling3d repeat"
 )
 _POST_OPS = (
-    "nn.bias_add nn.prelu add subtract multiply divide maximum minimum power nn.relu nn.leaky_relu clip "
-    "sigmoid tanh fast_tanh exp fast_exp log sqrt rsqrt abs negative"
+    "nn.bias_add nn.prelu add subtract multiply divide maximum minimum power nn.relu "
+    "nn.leaky_relu clip sigmoid tanh fast_tanh exp fast_exp log sqrt rsqrt abs negative"
 )
 _MOVING = "concatenate nn.batch_flatten reshape squeeze expand_dims transpose strided_slice"
 

@@ -85,7 +85,8 @@ def _partition(mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function
         if number >= regions:
             expr = graph.value(groups[number][0])
             inputs = [now(e) for e in inputs_of(expr)]
-            new[expr] = spelled_out(expr, *inputs) if activation_of(expr) else with_inputs(expr, inputs)
+            stays = spelled_out if activation_of(expr) else with_inputs
+            new[expr] = stays(expr, inputs)
             continue
         region = build_region(graph, groups[number])
         symbol = _free_name(mod, f"tvmgen_default_dnnl_{var.name_hint}_", number)
