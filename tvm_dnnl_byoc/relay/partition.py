@@ -5,7 +5,7 @@ from graphlib import TopologicalSorter
 import tvm
 from tvm import relay
 from tvm.relay.build_module import bind_params_by_name
-from tvm.relay.expr import Expr
+from tvm.relay.expr import Expr, Tuple
 
 from .canonicalize import canonicalize
 from .composed import activation_of, combine_activations, spelled_out
@@ -79,14 +79,15 @@ def _partition(mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function
     new: dict[Expr, Expr] = {}  # by expression of the function: what stands for it now
 
     def now(expr: Expr) -> Expr:
+        if expr not in new and isinstance(expr, Tuple):  # no unit: only chains read it
+            return with_inputs(expr, [now(field) for field in expr.fields])
         return new.get(expr, expr)
 
     for number in TopologicalSorter(reads).static_order():
         if number >= regions:
-            expr = graph.value(groups[number][0])
-            inputs = [now(e) for e in inputs_of(expr)]
-            stays = spelled_out if activation_of(expr) else with_inputs
-            new[expr] = stays(expr, inputs)
+            for expr in graph.units[groups[number][0]]:
+                stays = spelled_out if activation_of(expr) else with_inputs
+                new[expr] = stays(expr, [now(e) for e in inputs_of(expr)])
             continue
         region = build_region(graph, groups[number])
         symbol = _free_name(mod, f"tvmgen_default_dnnl_{var.name_hint}_", number)
