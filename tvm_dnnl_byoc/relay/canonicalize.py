@@ -17,6 +17,7 @@ from .dataflow import (
     count_uses,
     op_name,
     rewrite,
+    same_type,
     static_shape,
     with_body,
 )
@@ -30,7 +31,7 @@ def canonicalize(function: relay.Function) -> relay.Function:
     """Simplify one type-inferred function.
 
     - Constant expressions are evaluated.
-    - Dropout is removed.
+    - Dropout is removed, and what does nothing: a copy, a reshape to the same shape.
     - What scales or shifts each channel of a convolution's or dense layer's result by constants
       (bias_add, add, multiply, batch_norm) goes into its weights and one add; what scales the
       channels of its data goes into its weights.
@@ -40,6 +41,10 @@ def canonicalize(function: relay.Function) -> relay.Function:
     - Linear resizing that oneDNN has no rule for is two matrix products.
     """
     return with_body(function, _Canonicalizer(function.body).run())
+
+
+# They do nothing where they keep the type.
+_KEEP_DATA = {"broadcast_to", "cast", "contrib_reverse_reshape", "copy", "reshape", "squeeze"}
 
 
 class _Canonicalizer:
@@ -62,6 +67,8 @@ class _Canonicalizer:
         folded = fold_constant(new)
         if folded is not None:
             return folded
+        if op_name(new) in _KEEP_DATA and same_type(old.args[0], old):
+            return new.args[0]
         moved = self.move(new, old)
         if moved is not None:
             return moved
