@@ -26,7 +26,8 @@ N, C, H, W = 2, 6, 7, 5
 
 def conv(x=None, seed=1):
     x = var("x", N, C, H, W) if x is None else x
-    return conv2d(x, const(C, C, 3, 3, seed=seed), padding=(1, 1, 1, 1))
+    weights = const(C, C, 3, 3, seed=seed, low=-0.2, high=0.2)
+    return conv2d(x, weights, padding=(1, 1, 1, 1))
 
 
 def times_half(x, factor):
@@ -111,12 +112,14 @@ NEAR_MISSES = {
 
 @pytest.mark.parametrize("alg", SPELLINGS)
 def test_spellings(alg):
-    x = conv()
-    outputs = [spelling(conv(x, seed=i)) for i, spelling in enumerate(SPELLINGS[alg])]
+    x, weights = var("x", N, C, H, W), var("w", C, C, 1, 1)  # no constants to fold a scale into
+    outputs = [
+        spelling(conv2d(relay.tanh(x + number(i)), weights))
+        for i, spelling in enumerate(SPELLINGS[alg])
+    ]
     mod = module(*outputs)
     steps = fused(check(mod, tolerance=3e-6))
-    assert steps[0] == "convolution"
-    assert steps[1:] == [f"convolution:eltwise_{alg}"] * len(outputs)
+    assert [s for s in steps if "conv" in s] == [f"convolution:eltwise_{alg}"] * len(outputs)
     assert offloaded(partition_for_dnnl(mod))[1] == []
 
 
@@ -138,11 +141,7 @@ def test_inner_value_that_is_read_elsewhere():
     x = conv()
     s = relay.sigmoid(x)
     steps = fused(check(module(relay.nn.relu(x * s), s), tolerance=3e-6))
-    assert steps == ["convolution", "eltwise:", "binary:eltwise_relu"] or steps == [
-        "convolution",
-        "eltwise",
-        "binary:eltwise_relu",
-    ]
+    assert steps == ["convolution", "eltwise", "binary:eltwise_relu"]
 
 
 def test_argument_that_is_read_elsewhere():
@@ -182,17 +181,17 @@ def test_integers_are_left_alone():
     [
         (lambda x: np.clip(x, -2, 3), [-2, 3], Activation("clip", -2, 3)),
         (lambda x: 3 * x - 1, [3, 1], Activation("linear", 3, -1)),
-        (lambda x: np.abs(x), [], Activation("abs")),
+        (lambda x: np.abs(x), [], Activation("relu", -1)),
         (lambda x: np.minimum(np.maximum(x, 0), 1e9), [1e9], None),
         (lambda x: x**3, [3], None),
         (lambda x: np.sqrt(x), [], None),
-        (lambda x: np.zeros_like(x), [], None),
+        (lambda x: np.where(x > 50, np.inf, x), [50], None),
     ],
 )
 def test_recognise(function, constants, expected):
     found = recognise(function, constants)
     if expected is None:
-        assert found is None or found.alg not in ("relu",)
+        assert found is None
     else:
         assert found.alg == expected.alg
         np.testing.assert_allclose(
