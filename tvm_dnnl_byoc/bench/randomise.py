@@ -97,7 +97,7 @@ def _calibrate_symbol_block(block, inputs, rng: np.random.Generator) -> None:
     import mxnet as mx
 
     parameters = block.collect_params()
-    symbol = mx.sym.Group(flatten(block(mx.sym.Variable("data"))))
+    symbol = mx.sym.Group(flatten(block.forward(mx.sym.Variable("data"))))
     operators = {node["name"]: node["op"] for node in json.loads(symbol.tojson())["nodes"]}
     for node in symbol.get_internals():
         if operators.get(node.name) != "BatchNorm":
