@@ -102,18 +102,20 @@ ExternalTensor parse_tensor(const json& j) {
 PostOp parse_post_op(const json& j) {
   PostOp op;
   const auto kind = j.at("kind").get<std::string>();
-  const auto alg = j.at("alg").get<std::string>();
   if (kind == "eltwise") {
     op.kind = PostOp::Kind::eltwise;
-    op.alg = eltwise_algorithm(alg);
+    op.alg = eltwise_algorithm(j.at("alg").get<std::string>());
     op.alpha = j.at("alpha").get<float>();
     op.beta = j.at("beta").get<float>();
   } else if (kind == "binary") {
     op.kind = PostOp::Kind::binary;
-    op.alg = binary_algorithm(alg);
+    op.alg = binary_algorithm(j.at("alg").get<std::string>());
+    op.src1 = integer<int>(j.at("src1"));
+  } else if (kind == "prelu") {
+    op.kind = PostOp::Kind::prelu;
     op.src1 = integer<int>(j.at("src1"));
   } else {
-    throw InvalidArgument("graph: expected post-op kind eltwise or binary, got " + kind);
+    throw InvalidArgument("graph: expected post-op kind eltwise, binary or prelu, got " + kind);
   }
   return op;
 }
@@ -168,7 +170,7 @@ Graph parse_graph(const json& j) {
     if (node.inputs.empty()) throw InvalidArgument("graph: " + node.kind + " has no inputs");
     for (int id : node.inputs) ids.use(id, node.kind);
     for (const auto& op : node.post_ops)
-      if (op.kind == PostOp::Kind::binary) ids.use(op.src1, node.kind);
+      if (op.has_operand()) ids.use(op.src1, node.kind);
     ids.define(node.output);
     graph.nodes.push_back(std::move(node));
   }

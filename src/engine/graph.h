@@ -42,10 +42,14 @@
  *   transpose            src; axes (dimension i of the result is src's axes[i])
  *   slice                src; begin, size
  *
- * A post-op is applied to the node's result, in order: {"kind": "eltwise", "alg", "alpha",
- * "beta"} or {"kind": "binary", "alg", "src1": tensor id}. Whether an addition becomes oneDNN's
- * in-place "sum" is the engine's decision. Eltwise and binary algs are oneDNN's algorithm names
- * without their prefix: eltwise_relu is "relu".
+ * A post-op is applied to the node's result, in order:
+ *
+ *   {"kind": "eltwise", "alg", "alpha", "beta"}
+ *   {"kind": "binary", "alg", "src1": tensor id}
+ *   {"kind": "prelu", "src1": tensor id of the weights, which broadcast}
+ *
+ * Whether an addition becomes oneDNN's in-place "sum" is the engine's decision. Eltwise and binary
+ * algs are oneDNN's algorithm names without their prefix: eltwise_relu is "relu".
  */
 #ifndef DNNL_BYOC_ENGINE_GRAPH_H_
 #define DNNL_BYOC_ENGINE_GRAPH_H_
@@ -69,12 +73,14 @@ struct ExternalTensor {
 };
 
 struct PostOp {
-  enum class Kind { eltwise, binary };
+  enum class Kind { eltwise, binary, prelu };
   Kind kind;
-  dnnl::algorithm alg;
+  dnnl::algorithm alg = dnnl::algorithm::undef;  // of eltwise and binary
   float alpha = 0.f;
   float beta = 0.f;
-  int src1 = -1;  // tensor id, of binary only
+  int src1 = -1;  // tensor id, of binary and prelu
+
+  bool has_operand() const { return kind != Kind::eltwise; }
 };
 
 struct Node {

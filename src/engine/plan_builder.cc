@@ -41,7 +41,7 @@ void PlanBuilder::find_last_reads() {
     const Node& node = graph_.nodes[i];
     for (int id : node.inputs) last_read_[name_[id]] = i;
     for (const PostOp& op : node.post_ops)
-      if (op.kind == PostOp::Kind::binary) last_read_[name_[op.src1]] = i;
+      if (op.has_operand()) last_read_[name_[op.src1]] = i;
     if (is_view(node)) name_[node.output] = name_[node.inputs[0]];
   }
   for (int id : graph_.outputs) last_read_[name_[id]] = count;
@@ -53,8 +53,7 @@ bool PlanBuilder::may_overwrite(int tensor) const {
   const Node& node = graph_.nodes[node_];
   auto reads = std::count_if(node.inputs.begin(), node.inputs.end(),
                              [&](int id) { return name_[id] == name; });
-  for (const PostOp& op : node.post_ops)
-    reads += op.kind == PostOp::Kind::binary && name_[op.src1] == name;
+  for (const PostOp& op : node.post_ops) reads += op.has_operand() && name_[op.src1] == name;
   return reads == 1;
 }
 

@@ -50,8 +50,12 @@ const std::map<std::string, Translate> kAnchors = {
     {"transpose", translate_transpose},
     {"strided_slice", translate_strided_slice},
     {"concatenate", translate_concatenate},
-    {"nn.bias_add", translate_bias_add},
-    {"nn.prelu", translate_prelu},
+    {"image.resize1d", translate_resize},
+    {"image.resize2d", translate_resize},
+    {"image.resize3d", translate_resize},
+    {"nn.upsampling", translate_upsampling},
+    {"nn.upsampling3d", translate_resize},
+    {"repeat", translate_repeat},
 };
 
 }  // namespace

@@ -78,8 +78,9 @@ Anchor translate_reshape(const Source& s);
 Anchor translate_transpose(const Source& s);
 Anchor translate_strided_slice(const Source& s);
 Anchor translate_concatenate(const Source& s);
-Anchor translate_bias_add(const Source& s);
-Anchor translate_prelu(const Source& s);
+Anchor translate_resize(const Source& s);
+Anchor translate_upsampling(const Source& s);
+Anchor translate_repeat(const Source& s);
 Anchor translate_elementwise(const Source& s);
 
 }  // namespace relay

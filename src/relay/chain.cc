@@ -25,9 +25,14 @@ void expect_tensor(const std::string& op, const ObjectRef& expr) {
 
 Source make_source(const ObjectRef& call, GraphWriter* graph, const Resolve& resolve) {
   if (!is(call, "relay.Call")) refuse("expected an operator call, got ", call->GetTypeKey());
-  const std::string op = op_name(call);
-  if (op.empty()) refuse("expected a call of an operator, got a call of a function");
-  Source s{op, call, call, get_object(call, "attrs"), get_array(call, "args"), graph, resolve};
+  std::string op = op_name(call);
+  ObjectRef attrs = get_object(call, "attrs");
+  if (op.empty()) {
+    if (!is_activation(call)) refuse("expected a call of an operator, got a call of a function");
+    attrs = get_object(get_object(call, "op"), "attrs");
+    op = get_string(attrs, "alg");
+  }
+  Source s{op, call, call, attrs, get_array(call, "args"), graph, resolve};
   for (const ObjectRef& arg : s.args) expect_tensor(op, arg);
   return s;
 }
@@ -71,15 +76,6 @@ class PostOpAppender {
     return position;
   }
 
-  /*! \brief The shape of the operand that a call adds, for a bias or a binary. */
-  Ints operand_shape(const Source& s, int operand) const {
-    return s.op == "nn.bias_add" ? bias_shape(s) : s.shape(operand);
-  }
-
-  int operand_id(const Source& s, int operand) const {
-    return reshaped(s.graph, s.id(operand), s.shape(operand), operand_shape(s, operand));
-  }
-
   bool append_bias(const Source& s, int x) {
     json& node = anchor_.node;
     const int64_t axis = anchor_.view.bias_axis();
@@ -93,21 +89,13 @@ class PostOpAppender {
   }
 
   void append_post_op(const Source& s, int x) {
-    json op;
-    int operand = -1;
-    if (s.op == "nn.bias_add") {
-      s.expect(x == 0, "expected the result before it as the data");
-      op = {{"kind", "binary"}, {"alg", "add"}};
-      operand = 1;
-    } else {
-      auto read = read_elementwise(s, x);
-      s.expect(read.has_value(), "not a post-op");
-      op = std::move(read->op);
-      operand = read->operand;
-    }
+    auto read = read_elementwise(s, x);
+    s.expect(read.has_value(), "not a post-op");
+    const int operand = read->operand;
     if (operand >= 0)
-      op["src1"] = anchor_.view.operand(s.graph, operand_id(s, operand), operand_shape(s, operand));
-    anchor_.node["post_ops"].push_back(std::move(op));
+      read->op["src1"] =
+          anchor_.view.operand(s.graph, operand_id(s, operand), operand_shape(s, operand));
+    anchor_.node["post_ops"].push_back(std::move(read->op));
   }
 
   Anchor& anchor_;

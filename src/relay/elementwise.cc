@@ -69,6 +69,13 @@ std::optional<json> with_scalar(const Source& s, int x) {
 
 }  // namespace
 
+bool is_activation(const ObjectRef& call) {
+  const ObjectRef op = get_object(call, "op");
+  if (!is(op, "relay.Function")) return false;
+  const ObjectRef attrs = get_object(op, "attrs");
+  return attrs.defined() && has_attr(attrs, "alg");
+}
+
 bool is_scalar_constant(const ObjectRef& expr) {
   if (!is(expr, "relay.Constant")) return false;
   const TensorType type = tensor_type(expr);
@@ -77,9 +84,17 @@ bool is_scalar_constant(const ObjectRef& expr) {
 }
 
 std::optional<Elementwise> read_elementwise(const Source& s, int x) {
+  if (is_activation(s.call))
+    return Elementwise{
+        eltwise(s.op.c_str(), get_float(s.attrs, "alpha"), get_float(s.attrs, "beta"))};
   if (auto unary = kUnary.find(s.op); unary != kUnary.end()) return Elementwise{unary->second(s)};
   if (s.args.size() != 2) return std::nullopt;
   const int other = 1 - x;
+  if (s.op == "nn.bias_add" || s.op == "nn.prelu") {
+    if (x != 0) return std::nullopt;
+    if (s.op == "nn.prelu") return Elementwise{{{"kind", "prelu"}}, other};
+    return Elementwise{{{"kind", "binary"}, {"alg", "add"}}, other};
+  }
   // A scalar of higher rank than x would add dimensions: that is for a binary to do.
   if (is_scalar_constant(s.args[other]) && s.result_shape() == s.shape(x))
     if (auto op = with_scalar(s, x)) return Elementwise{std::move(*op)};
@@ -98,12 +113,22 @@ Anchor translate_elementwise(const Source& s) {
   const std::string kind = attrs["kind"];
   attrs.erase("kind");
   std::vector<int> inputs = {s.id(x)};
-  if (read->operand >= 0) inputs.push_back(s.id(read->operand));
+  if (read->operand >= 0) {
+    int operand = operand_id(s, read->operand);
+    const Ints shape = operand_shape(s, read->operand);
+    if (kind == "prelu") {  // weights of the data's rank
+      Ints aligned = shape;
+      aligned.insert(aligned.begin(), s.shape(x).size() - shape.size(), 1);
+      operand = reshaped(s.graph, operand, shape, aligned);
+    }
+    inputs.push_back(operand);
+  }
   return {make_node(kind.c_str(), std::move(inputs), std::move(attrs)),
           ResultView(s.result_shape())};
 }
 
-Ints bias_shape(const Source& s) {
+Ints operand_shape(const Source& s, int operand) {
+  if (s.op != "nn.bias_add" && s.op != "nn.prelu") return s.shape(operand);
   const Ints data = s.shape(0);
   const int64_t axis = normalized_axis(s, get_int(s.attrs, "axis"), data.size());
   Ints shape(data.size() - static_cast<size_t>(axis), 1);
@@ -111,18 +136,8 @@ Ints bias_shape(const Source& s) {
   return shape;
 }
 
-Anchor translate_bias_add(const Source& s) {
-  const int bias = reshaped(s.graph, s.id(1), s.shape(1), bias_shape(s));
-  return {make_node("binary", {s.id(0), bias}, {{"alg", "add"}}), ResultView(s.result_shape())};
-}
-
-Anchor translate_prelu(const Source& s) {
-  Ints shape(s.shape(0).size(), 1);
-  const int64_t axis = normalized_axis(s, get_int(s.attrs, "axis"), shape.size());
-  shape[static_cast<size_t>(axis)] = s.shape(0)[static_cast<size_t>(axis)];
-  return {
-      make_node("prelu", {s.id(0), reshaped(s.graph, s.id(1), s.shape(1), shape)}, json::object()),
-      ResultView(s.result_shape())};
+int operand_id(const Source& s, int operand) {
+  return reshaped(s.graph, s.id(operand), s.shape(operand), operand_shape(s, operand));
 }
 
 }  // namespace relay

@@ -14,8 +14,8 @@ namespace relay {
 
 /*! \brief A call read as a function of one of its arguments. */
 struct Elementwise {
-  GraphWriter::json op;  // {"kind": "eltwise", "alg", "alpha", "beta"} or {"kind": "binary", "alg"}
-  int operand = -1;      // of binary only: which argument is its second operand
+  GraphWriter::json op;  // a post-op of engine/graph.h, without its "src1"
+  int operand = -1;      // which argument that is; -1 for an eltwise
 };
 
 /*!
@@ -24,8 +24,23 @@ struct Elementwise {
  */
 std::optional<Elementwise> read_elementwise(const Source& s, int x);
 
-/*! \brief The shape (C, 1, …) in which a bias_add's bias broadcasts to its data. */
-Ints bias_shape(const Source& s);
+/*!
+ * \brief Whether a call is a composed activation.
+ *
+ * It calls a function with the attributes "alg", "alpha" and "beta", which are oneDNN's; what the
+ * function is made of does not matter here.
+ */
+bool is_activation(const ObjectRef& call);
+
+/*!
+ * \brief The shape in which argument `operand` of an elementwise call broadcasts.
+ *
+ * It is its own, but for bias_add and prelu: their vectors lie along an axis, (C, 1, …).
+ */
+Ints operand_shape(const Source& s, int operand);
+
+/*! \brief That argument in that shape. */
+int operand_id(const Source& s, int operand);
 
 /*! \brief Whether an argument is a constant with one element. */
 bool is_scalar_constant(const ObjectRef& expr);

@@ -6,15 +6,6 @@ namespace dnnl_byoc {
 namespace relay {
 namespace {
 
-/*! \brief The spatial sizes of the result, in logical order. */
-Ints result_spatial(const Source& s, const LogicalTensor& data) {
-  const Ints shape = s.result_shape();
-  Ints sizes;
-  for (size_t i = 2; i < shape.size(); ++i)
-    sizes.push_back(shape[static_cast<size_t>(data.axes[i])]);
-  return sizes;
-}
-
 /*!
  * \brief The end padding that makes oneDNN, which rounds down, give Relay's output size.
  * \param extended Receives whether that is more than Relay's own padding.

@@ -13,7 +13,8 @@ LogicalTensor logical_data(const Source& s, int arg, const char* attr) {
   s.expect(shape.size() >= 3 && shape.size() <= 5, "expected data of rank 3 to 5, got ",
            shape.size());
   const std::string layout = get_string(s.attrs, attr);
-  const std::string out_layout = get_string(s.attrs, "out_layout");
+  const std::string out_layout =
+      has_attr(s.attrs, "out_layout") ? get_string(s.attrs, "out_layout") : "";
   s.expect(out_layout.empty() || out_layout == layout, "expected out_layout ", layout, ", got ",
            out_layout);
   LogicalTensor tensor{0, {}, axes_between(layout, logical_layout("NC", shape.size() - 2))};
@@ -30,6 +31,14 @@ std::pair<Ints, Ints> split_padding(const Source& s, size_t dims) {
            " padding sizes, got ", padding.size());
   const auto middle = padding.begin() + static_cast<std::ptrdiff_t>(dims);
   return {Ints(padding.begin(), middle), Ints(middle, padding.end())};
+}
+
+Ints result_spatial(const Source& s, const LogicalTensor& data) {
+  const Ints shape = s.result_shape();
+  Ints sizes;
+  for (size_t i = 2; i < shape.size(); ++i)
+    sizes.push_back(shape[static_cast<size_t>(data.axes[i])]);
+  return sizes;
 }
 
 ResultView like_data(const Source& s, const LogicalTensor& data) {

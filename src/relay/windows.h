@@ -29,6 +29,9 @@ LogicalTensor logical_data(const Source& s, int arg, const char* attr);
 /*! \brief Padding at the begin and at the end: Relay gives one size, one per dimension, or all. */
 std::pair<Ints, Ints> split_padding(const Source& s, size_t dims);
 
+/*! \brief The spatial sizes of the result, in logical order. */
+Ints result_spatial(const Source& s, const LogicalTensor& data);
+
 /*! \brief The view of a result whose layout is that of the data. */
 ResultView like_data(const Source& s, const LogicalTensor& data);
 

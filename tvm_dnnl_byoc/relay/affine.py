@@ -6,7 +6,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
-from .dataflow import array_of, constant, op_name
+from .dataflow import array_of, constant, op_name, static_shape
 
 CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
 
@@ -38,7 +38,7 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
     new, old : Expr
         The expression with rewritten inputs, and as it was, with its type.
     """
-    shape = _static_shape(old)
+    shape = static_shape(old)
     if shape is None:
         return None
     one, zero = np.float64(1), np.float64(0)
@@ -50,7 +50,7 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
             return None
         value = arrays[which].astype(np.float64)
         data = new.args[1 - which]
-        if _static_shape(old.args[1 - which]) != shape:
+        if static_shape(old.args[1 - which]) != shape:
             return None
         scale, shift = (one, value) if name == "add" else (value, zero)
         return Affine(data, scale, shift, shape)
@@ -183,13 +183,3 @@ def _per_channel(value: np.ndarray, axis: int, shape: tuple[int, ...]) -> np.nda
     if any(size != 1 for i, size in enumerate(value.shape) if i != axis):
         return None
     return np.broadcast_to(value.reshape(-1), shape[axis])
-
-
-def _static_shape(expr: Expr) -> tuple[int, ...] | None:
-    type_ = expr.checked_type
-    if not isinstance(type_, relay.TensorType) or type_.dtype != "float32":
-        return None
-    try:
-        return tuple(int(size) for size in type_.shape)
-    except TypeError:  # a symbolic size
-        return None

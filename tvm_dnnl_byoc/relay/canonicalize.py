@@ -11,8 +11,19 @@ from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
 from .affine import CONVOLUTIONS, Affine, apply_to_inputs, apply_to_outputs, channel_affine
-from .dataflow import array_of, constant, count_uses, op_name, rewrite
+from .dataflow import (
+    array_of,
+    constant,
+    count_uses,
+    op_name,
+    rewrite,
+    static_shape,
+    with_body,
+)
 from .fold_constants import fold_constant
+from .padding import fold_padding, slice_before_padding
+from .resize import resize_as_products
+from .slices import part_as_slice
 
 
 def canonicalize(function: relay.Function) -> relay.Function:
@@ -24,14 +35,11 @@ def canonicalize(function: relay.Function) -> relay.Function:
       (bias_add, add, multiply, batch_norm) goes into its weights and one add; what scales the
       channels of its data goes into its weights.
     - A batch_norm that stays applies its scale and shift.
+    - Padding goes into the convolution or pooling that follows.
+    - Parts of a split are slices.
+    - Linear resizing that oneDNN has no rule for is two matrix products.
     """
-    return relay.Function(
-        function.params,
-        _Canonicalizer(function.body).run(),
-        function.ret_type,
-        function.type_params,
-        function.attrs,
-    )
+    return with_body(function, _Canonicalizer(function.body).run())
 
 
 class _Canonicalizer:
@@ -54,6 +62,9 @@ class _Canonicalizer:
         folded = fold_constant(new)
         if folded is not None:
             return folded
+        moved = self.move(new, old)
+        if moved is not None:
+            return moved
         if isinstance(new, TupleGetItem) and op_name(new.tuple_value) == "nn.dropout":
             return new.tuple_value.args[0] if new.index == 0 else new
         if isinstance(new, TupleGetItem) and self.uses[new.tuple_value] != 1:
@@ -66,6 +77,20 @@ class _Canonicalizer:
         if op_name(new) == "nn.batch_norm":
             return _apply_scale_and_shift(new)
         return new
+
+    def move(self, new: Expr, old: Expr) -> Expr | None:
+        """Rewrite what moves data into what oneDNN has, or reads as a view; None for the rest."""
+        source = old.tuple_value if isinstance(old, TupleGetItem) else old
+        if op_name(source) is None or not source.args:
+            return None
+        shape = static_shape(source.args[0])
+        if shape is None:
+            return None
+        if isinstance(new, TupleGetItem):
+            return part_as_slice(new, shape)
+        return (
+            fold_padding(new) or slice_before_padding(new, shape) or resize_as_products(new, shape)
+        )
 
     def fold_into_root(self, affine: Affine) -> Expr | None:
         """Fold an affine function of a convolution's result, itself perhaps already shifted."""

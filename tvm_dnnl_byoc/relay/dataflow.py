@@ -63,6 +63,13 @@ def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
     return TupleGetItem(inputs[0], expr.index, expr.span)
 
 
+def with_body(function: relay.Function, body: Expr) -> relay.Function:
+    """Return the function with another body of the same type."""
+    return relay.Function(
+        function.params, body, function.ret_type, function.type_params, function.attrs
+    )
+
+
 def rewrite(body: Expr, rule: Callable[[Expr, Expr], Expr | None]) -> Expr:
     """Rebuild an expression from its leaves.
 
@@ -76,6 +83,22 @@ def rewrite(body: Expr, rule: Callable[[Expr, Expr], Expr | None]) -> Expr:
     for old in post_order(body):
         expr = with_inputs(old, [new[e] for e in inputs_of(old)])
         new[old] = rule(expr, old) or expr
+    return new[body]
+
+
+def replace(body: Expr, replacements: dict[Expr, Expr]) -> Expr:
+    """Rebuild an expression with others in the place of some that it reads."""
+    new = dict(replacements)
+    stack = [body]
+    while stack:
+        expr = stack[-1]
+        pending = [e for e in inputs_of(expr) if e not in new]
+        if expr in new:
+            stack.pop()
+        elif pending:
+            stack.extend(pending)
+        else:
+            new[expr] = with_inputs(expr, [new[e] for e in inputs_of(expr)])
     return new[body]
 
 
@@ -94,3 +117,14 @@ def array_of(expr: Expr) -> np.ndarray | None:
 def constant(array: np.ndarray) -> Constant:
     """Return an array as a Relay constant of the same dtype."""
     return relay.const(np.asarray(array, order="C"), dtype=str(array.dtype))
+
+
+def static_shape(expr: Expr) -> tuple[int, ...] | None:
+    """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
+    type_ = expr.checked_type
+    if not isinstance(type_, relay.TensorType) or type_.dtype != "float32":
+        return None
+    try:
+        return tuple(int(size) for size in type_.shape)
+    except TypeError:  # a symbolic size
+        return None

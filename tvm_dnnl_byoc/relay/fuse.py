@@ -5,8 +5,8 @@ import logging
 import tvm
 from tvm.relay.expr import Expr, TupleGetItem
 
-from .dataflow import count_uses, inputs_of, op_name, post_order
-from .operators import OPERATORS
+from .dataflow import count_uses, inputs_of, post_order
+from .operators import operator_of
 
 _log = logging.getLogger(__name__)
 
@@ -39,12 +39,12 @@ def find_chains(body: Expr) -> list[list[Expr]]:
         return not reason
 
     def is_light(expr: Expr) -> bool:
-        operator = OPERATORS.get(op_name(expr) or "")
+        operator = operator_of(expr)
         return operator is None or not operator.heavy
 
     # An addition of a convolution and a pooling belongs to the convolution, whatever their order.
     for expr in sorted(order, key=is_light):
-        operator = OPERATORS.get(op_name(expr) or "")
+        operator = operator_of(expr)
         if operator is None or expr in taken:
             continue
         chain = [expr]
@@ -57,7 +57,7 @@ def find_chains(body: Expr) -> list[list[Expr]]:
             continue
         while operator.fuses:
             following = only_reader(chain[-1])
-            candidate = OPERATORS.get(op_name(following) or "") if following else None
+            candidate = operator_of(following) if following else None
             if candidate is None or not candidate.post_op or following in taken:
                 break
             if not accepted([*chain, following], f"not fused into {operator.name}"):

@@ -6,6 +6,11 @@ what it expected instead, and the engine asks oneDNN.
 
 from dataclasses import dataclass
 
+from tvm.relay.expr import Expr
+
+from .composed import activation_of
+from .dataflow import op_name
+
 
 @dataclass(frozen=True)
 class Operator:
@@ -38,15 +43,16 @@ _FUSING = (
     "nn.global_max_pool2d nn.global_avg_pool2d nn.adaptive_max_pool1d nn.adaptive_max_pool2d "
     "nn.adaptive_max_pool3d nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d "
     "nn.batch_norm nn.layer_norm nn.instance_norm nn.lrn nn.softmax nn.fast_softmax "
-    "nn.log_softmax nn.prelu mean sum max min"
+    "nn.log_softmax mean sum max min image.resize1d image.resize2d image.resize3d nn.upsampling "
+    "nn.upsampling3d repeat"
 )
 _POST_OPS = (
-    "nn.bias_add add subtract multiply divide maximum minimum power nn.relu nn.leaky_relu clip "
-    "sigmoid tanh fast_tanh exp fast_exp log sqrt rsqrt abs negative"
+    "nn.bias_add nn.prelu add subtract multiply divide maximum minimum power nn.relu "
+    "nn.leaky_relu clip sigmoid tanh fast_tanh exp fast_exp log sqrt rsqrt abs negative"
 )
 _MOVING = "concatenate nn.batch_flatten reshape squeeze expand_dims transpose strided_slice"
 
-OPERATORS = {
+_OPERATORS = {
     operator.name: operator
     for operator in (
         *(Operator(name, heavy=True) for name in _HEAVY.split()),
@@ -55,3 +61,12 @@ OPERATORS = {
         *(Operator(name, fuses=False) for name in _MOVING.split()),
     )
 }
+
+_ACTIVATION = Operator("activation", post_op=True)
+
+
+def operator_of(expr: Expr) -> Operator | None:
+    """Return the operator that an expression calls, None if it is not one of those offloaded."""
+    if activation_of(expr):
+        return _ACTIVATION
+    return _OPERATORS.get(op_name(expr) or "")

@@ -5,10 +5,11 @@ from graphlib import TopologicalSorter
 import tvm
 from tvm import relay
 from tvm.relay.build_module import bind_params_by_name
-from tvm.relay.expr import Expr
+from tvm.relay.expr import Expr, Tuple
 
 from .canonicalize import canonicalize
-from .dataflow import inputs_of, with_inputs
+from .composed import activation_of, combine_activations, spelled_out
+from .dataflow import inputs_of, with_body, with_inputs
 from .region_function import build_region
 from .regions import find_regions
 from .units import UnitGraph
@@ -41,8 +42,10 @@ def partition_for_dnnl(mod: tvm.IRModule, params: dict | None = None) -> tvm.IRM
     result = tvm.IRModule(mod.functions, mod.type_definitions, attrs=mod.attrs)
     if params:
         result["main"] = bind_params_by_name(result["main"], params)
-    for var, function in _partitionable(relay.transform.InferType()(result)):
-        result[var] = canonicalize(function)
+    for simplify in (canonicalize, combine_activations):
+        result = relay.transform.InferType()(result)
+        for var, function in _partitionable(result):
+            result[var] = simplify(function)
     result = relay.transform.InferType()(result)
     for var, function in _partitionable(result):
         _partition(result, var, function)
@@ -76,12 +79,15 @@ def _partition(mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function
     new: dict[Expr, Expr] = {}  # by expression of the function: what stands for it now
 
     def now(expr: Expr) -> Expr:
+        if expr not in new and isinstance(expr, Tuple):  # no unit: only chains read it
+            return with_inputs(expr, [now(field) for field in expr.fields])
         return new.get(expr, expr)
 
     for number in TopologicalSorter(reads).static_order():
         if number >= regions:
-            expr = graph.value(groups[number][0])
-            new[expr] = with_inputs(expr, [now(e) for e in inputs_of(expr)])
+            for expr in graph.units[groups[number][0]]:
+                stays = spelled_out if activation_of(expr) else with_inputs
+                new[expr] = stays(expr, [now(e) for e in inputs_of(expr)])
             continue
         region = build_region(graph, groups[number])
         symbol = _free_name(mod, f"tvmgen_default_dnnl_{var.name_hint}_", number)
@@ -92,13 +98,7 @@ def _partition(mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function
         call = relay.Call(region_var, [now(e) for e in region.inputs])
         for i, output in enumerate(region.outputs):
             new[output] = call if len(region.outputs) == 1 else relay.TupleGetItem(call, i)
-    mod[var] = relay.Function(
-        function.params,
-        now(function.body),
-        function.ret_type,
-        function.type_params,
-        function.attrs,
-    )
+    mod[var] = with_body(function, now(function.body))
 
 
 def _free_name(mod: tvm.IRModule, prefix: str, number: int) -> str:

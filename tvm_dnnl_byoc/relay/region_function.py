@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tvm import relay
 from tvm.relay.expr import Constant, Expr, Tuple
 
+from .composed import activation_of
 from .dataflow import inputs_of, op_name, with_inputs
 from .units import UnitGraph
 
@@ -59,9 +60,9 @@ def _chain_call(chain: list[Expr], inputs: list[Expr], local: dict[Expr, Expr]) 
     params = list(inner.values())
     for expr in chain:
         inner[expr] = _rebuild(expr, lambda e: inner.get(e, e))
-    names = [name.removeprefix("nn.") for name in map(op_name, chain) if name]
+    names = [activation_of(e) or (op_name(e) or "").removeprefix("nn.") for e in chain]
     composite = relay.Function(params, inner[chain[-1]]).with_attr(
-        "Composite", "dnnl." + "_".join(names)
+        "Composite", "dnnl." + "_".join(filter(None, names))
     )
     return relay.Call(composite, [local.get(e, e) for e in inputs])
 

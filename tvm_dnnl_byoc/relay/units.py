@@ -2,9 +2,9 @@
 
 from tvm.relay.expr import Expr, Tuple
 
-from .dataflow import inputs_of, op_name, post_order
+from .dataflow import inputs_of, post_order
 from .fuse import find_chains
-from .operators import OPERATORS
+from .operators import operator_of
 from .regions import Node
 
 
@@ -58,7 +58,7 @@ class UnitGraph:
     def _add(self, chain: list[Expr], supported: bool) -> None:
         unit = len(self.units)
         self.units.append(chain)
-        heavy = any(OPERATORS[n].heavy for n in map(op_name, chain) if n in OPERATORS)
+        heavy = any(operator.heavy for operator in map(operator_of, chain) if operator)
         node = Node((), supported, heavy)
         self.nodes.append(node)
         node.inputs = [self._unit_of[e] for e in self.inputs(unit) if e in self._unit_of]

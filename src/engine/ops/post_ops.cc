@@ -5,10 +5,9 @@
 namespace dnnl_byoc {
 namespace {
 
-/*! \brief The operand of a binary post-op: the whole result's shape, or broadcast to it. */
-memory::desc operand_md(const PlanBuilder& b, int tensor, const memory::dims& dst_shape) {
+/*! \brief A post-op's operand: the whole result's shape, or one that broadcasts to it. */
+memory::dims operand_shape(const PlanBuilder& b, int tensor, const memory::dims& dst_shape) {
   memory::dims shape = b.shape(tensor);
-  if (shape == dst_shape) return any_md(shape, b.dtype(tensor));
   if (shape.size() > dst_shape.size())
     throw InvalidArgument(text("post-op: expected an operand that broadcasts to ",
                                shape_name(dst_shape), ", got ", shape_name(shape)));
@@ -17,7 +16,18 @@ memory::desc operand_md(const PlanBuilder& b, int tensor, const memory::dims& ds
     if (shape[i] != 1 && shape[i] != dst_shape[i])
       throw InvalidArgument(text("post-op: expected an operand that broadcasts to ",
                                  shape_name(dst_shape), ", got ", shape_name(b.shape(tensor))));
-  return plain_md(shape, b.dtype(tensor));
+  return shape;
+}
+
+/*! \brief oneDNN's mask of the dimensions along which prelu's weights vary. */
+int prelu_mask(const memory::dims& weights, const memory::dims& dst_shape) {
+  int mask = 0;
+  for (size_t i = 0; i < weights.size(); ++i) mask |= (weights[i] != 1) << i;
+  // What varies along more than the channels has to be in a layout of oneDNN's own.
+  if (mask != 0 && mask != 1 << 1)
+    throw Unsupported(text("prelu: expected one weight, or one per channel of ",
+                           shape_name(dst_shape), ", got ", shape_name(weights)));
+  return mask;
 }
 
 /*! \brief The post-ops with number `sum` of them as oneDNN's in-place sum; -1 for none. */
@@ -36,9 +46,18 @@ PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims&
       ops.append_eltwise(op.alg, op.alpha, op.beta);
       name = dnnl_alg_kind2str(static_cast<dnnl_alg_kind_t>(op.alg));
     } else {
-      ops.append_binary(op.alg, operand_md(b, op.src1, dst_shape));
-      variant.operands.emplace_back(i, op.src1);
-      name = dnnl_alg_kind2str(static_cast<dnnl_alg_kind_t>(op.alg));
+      const memory::dims shape = operand_shape(b, op.src1, dst_shape);
+      const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(i);
+      const auto plain = plain_md(shape, b.dtype(op.src1));
+      if (op.kind == PostOp::Kind::prelu) {
+        ops.append_prelu(prelu_mask(shape, dst_shape));
+        variant.operands.push_back({arg | DNNL_ARG_WEIGHTS, op.src1, plain});
+        name = "prelu";
+      } else {
+        ops.append_binary(op.alg, shape == dst_shape ? any_md(shape, b.dtype(op.src1)) : plain);
+        variant.operands.push_back({arg | DNNL_ARG_SRC_1, op.src1, {}});
+        name = dnnl_alg_kind2str(static_cast<dnnl_alg_kind_t>(op.alg));
+      }
     }
     variant.names += (variant.names.empty() ? "" : "+") + name;
   }
@@ -70,10 +89,9 @@ std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
 void emit(PlanBuilder& b, const Node& node, const dnnl::primitive_desc_base& pd,
           const PostOps& post_ops, const memory::desc& dst_md,
           std::vector<std::pair<int, int>> args, int in_place) {
-  for (const auto& [index, tensor] : post_ops.operands) {
-    const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1;
-    const memory::desc md = pd.query_md(dnnl::query::exec_arg_md, arg);
-    args.emplace_back(arg, b.require(tensor, md));
+  for (const PostOpOperand& operand : post_ops.operands) {
+    const auto md = operand.md ? operand.md : pd.query_md(dnnl::query::exec_arg_md, operand.arg);
+    args.emplace_back(operand.arg, b.require(operand.tensor, md));
   }
   int dst;
   if (post_ops.sum >= 0) {

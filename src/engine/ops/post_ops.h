@@ -14,12 +14,19 @@
 
 namespace dnnl_byoc {
 
+/*! \brief A tensor that a post-op reads. */
+struct PostOpOperand {
+  int arg;  // DNNL_ARG_*
+  int tensor;
+  memory::desc md;  // empty if the primitive descriptor chooses
+};
+
 /*! \brief One way to express a node's post-ops. */
 struct PostOps {
-  dnnl::primitive_attr attr;                  // with a user-mode scratchpad
-  int sum = -1;                               // tensor that the node accumulates into, or -1
-  std::vector<std::pair<int, int>> operands;  // (index among the post-ops, tensor)
-  std::string names;                          // "sum+eltwise_relu"
+  dnnl::primitive_attr attr;  // with a user-mode scratchpad
+  int sum = -1;               // tensor that the node accumulates into, or -1
+  std::vector<PostOpOperand> operands;
+  std::string names;  // "sum+eltwise_relu"
 };
 
 /*!

@@ -10,8 +10,8 @@ void build_softmax(PlanBuilder& b, const Node& node) {
          "axis from 0 to the rank of src");
   // oneDNN 3.2 accepts an operand that is broadcast, but reads it wrongly.
   for (const PostOp& op : node.post_ops)
-    if (op.kind == PostOp::Kind::binary)
-      throw Unsupported("softmax: expected eltwise post-ops only, got a binary one");
+    if (op.has_operand())
+      throw Unsupported("softmax: expected eltwise post-ops only, got one with an operand");
   const auto alg =
       node.attr<int>("log") ? dnnl::algorithm::softmax_log : dnnl::algorithm::softmax_accurate;
 

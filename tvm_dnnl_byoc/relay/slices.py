@@ -1,0 +1,47 @@
+"""Slices: their bounds, and the parts of a ``split`` as slices."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from tvm import relay
+from tvm.relay.expr import Call, Expr, TupleGetItem
+
+from .dataflow import op_name
+
+
+def slice_bounds(call: Call, shape: Sequence[int]) -> list[tuple[int, int]] | None:
+    """Return [begin, end) of a ``strided_slice`` for each axis; None if it has strides or axes."""
+    attrs = call.attrs
+    if attrs.axes is not None or any(int(stride) != 1 for stride in attrs.strides or ()):
+        return None
+    bounds = [(0, size) for size in shape]
+    for axis, (begin, end) in enumerate(zip(attrs.begin, attrs.end, strict=False)):
+        begin, end, size = int(begin), int(end), shape[axis]
+        if attrs.slice_mode == "size":
+            end = size if end < 0 else begin + end
+        first, last, _ = slice(begin, end).indices(size)
+        bounds[axis] = first, last
+    return bounds
+
+
+def part_as_slice(item: Expr, shape: Sequence[int]) -> Expr | None:
+    """Return one part of a ``split`` as a ``strided_slice``; None if the item is of another tuple.
+
+    Parameters
+    ----------
+    item : Expr
+    shape : sequence of int
+        The shape of what is split.
+    """
+    if not isinstance(item, TupleGetItem) or op_name(item.tuple_value) != "split":
+        return None
+    data, attrs = item.tuple_value.args[0], item.tuple_value.attrs
+    axis = int(attrs.axis) % len(shape)
+    parts = attrs.indices_or_sections
+    if isinstance(parts, int):
+        borders = np.linspace(0, shape[axis], parts + 1).astype(int)
+    else:
+        borders = [0, *(int(border) for border in parts), shape[axis]]
+    begin, end = [0] * len(shape), list(shape)
+    begin[axis], end[axis] = int(borders[item.index]), int(borders[item.index + 1])
+    return relay.strided_slice(data, begin, end)
