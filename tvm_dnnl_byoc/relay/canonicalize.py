@@ -42,6 +42,28 @@ def canonicalize(function: relay.Function) -> relay.Function:
     return with_body(function, _Canonicalizer(function.body).run())
 
 
+def share_fields(function: relay.Function) -> relay.Function:
+    """Let all readers of a tuple's field read the same expression.
+
+    TVM's MXNet frontend writes ``batch_norm(…).0`` anew for each reader, which would look like
+    readers of different results.
+    """
+    fields: dict[tuple[Expr, int], Expr] = {}
+
+    def rule(new: Expr, _: Expr) -> Expr:
+        if isinstance(new, TupleGetItem):
+            return fields.setdefault((new.tuple_value, new.index), new)
+        return new
+
+    return relay.Function(
+        function.params,
+        rewrite(function.body, rule),
+        function.ret_type,
+        function.type_params,
+        function.attrs,
+    )
+
+
 class _Canonicalizer:
     def __init__(self, body: Expr):
         self.body = body
