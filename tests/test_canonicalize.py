@@ -182,6 +182,13 @@ def test_batch_norm_read_twice():
     assert operators(module(*z))["nn.conv2d"] == 1
 
 
+def test_field_that_is_taken_twice():
+    """TVM's MXNet frontend takes the result of a batch_norm apart anew for each reader."""
+    y = batch_norm(conv(var("x", *SHAPE)))
+    z = relay.add(relay.tanh(y[0]), y[0])
+    check(module(z), taken=["nn.conv2d", "add", "tanh", "add"])
+
+
 def test_other_outputs_of_batch_norm():
     """CASE 21. TVM 0.19 itself builds this only if the region takes the convolution away."""
     y = batch_norm(conv(var("x", *SHAPE)))

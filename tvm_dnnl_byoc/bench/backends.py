@@ -65,6 +65,13 @@ def environment(threads: int, pinned: bool) -> dict[str, str]:
     return settings
 
 
+def host_target() -> str:
+    """Return TVM's target for this machine's processor."""
+    from tvm.target.codegen import llvm_get_system_cpu
+
+    return f"llvm -mcpu={llvm_get_system_cpu()}"
+
+
 def _build_mxnet(directory: Path) -> Built:
     import mxnet as mx
 
@@ -113,7 +120,7 @@ def _build_tvm(directory: Path) -> Built:
 
 
 def _build_dnnl(directory: Path) -> Built:
-    package = _import_package()
+    package = import_package()
     from ..relay.flops import count_multiply_adds, count_regions
 
     module, params = models.load_relay(directory)
@@ -133,8 +140,8 @@ def _build_dnnl(directory: Path) -> Built:
     return built
 
 
-def _import_package():
-    """The package itself, executed now if this worker began without it (see `process`)."""
+def import_package():
+    """Return the package itself, executed now if this worker began without it (see `process`)."""
     package = sys.modules[__package__.partition(".")[0]]
     if not hasattr(package, "partition_for_dnnl"):
         package.__spec__.loader.exec_module(package)
@@ -145,9 +152,8 @@ def _build_graph_executor(module, params, directory: Path, begin: float) -> Buil
     import tvm
     from tvm import relay
     from tvm.contrib.graph_executor import GraphModule
-    from tvm.target.codegen import llvm_get_system_cpu
 
-    target = f"llvm -mcpu={llvm_get_system_cpu()}"
+    target = host_target()
     with tvm.transform.PassContext(opt_level=3):
         library = relay.build(module, target=target, params=params)
     executor = GraphModule(library["default"](tvm.cpu()))

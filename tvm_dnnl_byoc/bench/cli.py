@@ -60,14 +60,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(result.failed)
 
 
-class _Parser(argparse.ArgumentParser):
+class OneLineParser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
     def error(self, message: str):
         """Say what is wrong in one line, without the usage text."""
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = OneLineParser(
         description="Compare GluonCV networks in TVM with oneDNN, in TVM alone and in MXNet.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -93,25 +95,25 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--threads",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="threads per instance (default: the usable cores; 1 in mode realtime)",
     )
     parser.add_argument(
         "--instances",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="processes at the same time, mode realtime only (default: usable cores / threads)",
     )
     parser.add_argument(
         "--batch-size",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="images per inference (default: 1; 32 in mode throughput)",
     )
     parser.add_argument(
         "--warmup",
-        type=_positive,
+        type=positive,
         default=20,
         metavar="N",
         help="untimed inferences of a backend before the timed ones of each round "
@@ -119,14 +121,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--runs",
-        type=_positive,
+        type=positive,
         default=100,
         metavar="N",
         help="timed inferences of a backend, spread over the rounds (default: %(default)s)",
     )
     parser.add_argument(
         "--rounds",
-        type=_positive,
+        type=positive,
         default=5,
         metavar="R",
         help="how often the backends take turns (default: %(default)s)",
@@ -140,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         help="compare dnnl with the sum of oneDNN's own primitive times (default: in mode latency)",
     )
     parser.add_argument(
-        "--json", type=_output_file, metavar="FILE", help="store all samples and the environment"
+        "--json", type=output_file, metavar="FILE", help="store all samples and the environment"
     )
     return parser
 
@@ -209,7 +211,8 @@ def _model_zoo_failure(error: WorkerError) -> str:
     return f"the models come from GluonCV and MXNet (Python 3.11 or older): {error}"
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Read a positive integer: the type of an option."""
     try:
         value = int(text)
     except ValueError:
@@ -219,7 +222,8 @@ def _positive(text: str) -> int:
     return value
 
 
-def _output_file(text: str) -> Path:
+def output_file(text: str) -> Path:
+    """Read the name of a file that can be written: the type of an option."""
     # Asked for now, not after minutes of measuring.
     path = Path(text)
     if path.is_dir() or not os.access(path.resolve().parent, os.W_OK):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .randomise import flatten, randomise
+
 if TYPE_CHECKING:
     import mxnet as mx
     import tvm
@@ -38,9 +40,9 @@ class PreparedModel:
     arg_params, aux_params : dict of str to mx.nd.NDArray
         Weights, and the running statistics of the batch normalisations.
     data : np.ndarray
-        Input, float32, (N, 3, H, W).
-    reference : np.ndarray
-        MXNet's float32 output for ``data``.
+        Input, float32, (N, 3, H, W), or (N, 3, T, H, W) for videos.
+    references : list of np.ndarray
+        MXNet's answers to ``data``, one for each output of ``symbol``.
     """
 
     name: str
@@ -48,7 +50,13 @@ class PreparedModel:
     arg_params: dict[str, mx.nd.NDArray]
     aux_params: dict[str, mx.nd.NDArray]
     data: np.ndarray
-    reference: np.ndarray
+    references: list[np.ndarray]
+
+    @property
+    def reference(self) -> np.ndarray:
+        """MXNet's answer, of a network with one output."""
+        (reference,) = self.references
+        return reference
 
 
 def model_names() -> list[str]:
@@ -63,11 +71,6 @@ def input_size(name: str) -> int:
 
 def prepare_gluoncv(name: str, batch_size: int = 1, seed: int = 0) -> PreparedModel:
     """Instantiate a GluonCV classification network with reproducible random parameters.
-
-    No pretrained weights are fetched. A freshly initialised batch normalisation is close to the
-    identity and would hide a wrong folding, so all its four parameters are randomised, in a way
-    that keeps the activations of 152 layers in range: the statistics are measured on random images,
-    layer after layer, and perturbed.
 
     Parameters
     ----------
@@ -85,31 +88,57 @@ def prepare_gluoncv(name: str, batch_size: int = 1, seed: int = 0) -> PreparedMo
     ValueError
         If the network has several outputs, or its output is not finite or does not vary.
     """
-    import mxnet as mx
-
-    rng = np.random.default_rng(seed)
-    mx.random.seed(seed)
-    network = _instantiate(name)
-    # He's variance keeps the scale of activations through ReLU networks without normalisation.
-    network.initialize(mx.init.Xavier(rnd_type="gaussian", factor_type="in", magnitude=2))
-
     size = input_size(name)
-    data = rng.standard_normal((batch_size, 3, size, size), dtype=np.float32)
-    calibration = rng.standard_normal((_CALIBRATION_BATCH, 3, size, size), dtype=np.float32)
-    network(mx.nd.array(calibration[:1]))  # GluonCV defers most shapes to a first forward pass
-    _randomise(network, mx.nd.array(calibration), rng)
-
-    output = network(mx.nd.array(data))
-    if not isinstance(output, mx.nd.NDArray):
-        raise ValueError(f"{name}: expected a network with one output, got {len(output)}")
-    reference = output.asnumpy()
+    prepared = prepare(name, (batch_size, 3, size, size), seed, _CALIBRATION_BATCH)
+    if len(prepared.references) != 1:
+        count = len(prepared.references)
+        raise ValueError(f"{name}: expected a network with one output, got {count}")
+    reference = prepared.reference
     if not np.isfinite(reference).all() or reference.std() < 1e-3:
         raise ValueError(
             f"{name}: expected finite output that varies, got values from {reference.min():g} "
             f"to {reference.max():g}"
         )
+    return prepared
 
-    symbol = network(mx.sym.Variable(INPUT_NAME))
+
+def prepare(
+    name: str, shape: tuple[int, ...], seed: int = 0, calibration_batch: int = 1
+) -> PreparedModel:
+    """Instantiate any GluonCV network with reproducible random parameters, and run it.
+
+    No pretrained weights are fetched; `randomise` says what the parameters are.
+
+    Parameters
+    ----------
+    name : str
+        A name of ``gluoncv.model_zoo``.
+    shape : tuple of int
+        Of the input, batch first.
+    seed : int
+        Seed of parameters and input.
+    calibration_batch : int
+        Number of inputs that the running statistics are measured on.
+
+    Raises
+    ------
+    UnknownModelError
+        If the model zoo has no such network.
+    """
+    import mxnet as mx
+
+    rng = np.random.default_rng(seed)
+    mx.random.seed(seed)
+    network = _instantiate(name)
+    network.initialize(_initializer())
+
+    data = rng.standard_normal(shape, dtype=np.float32)
+    calibration = rng.standard_normal((calibration_batch, *shape[1:]), dtype=np.float32)
+    network(mx.nd.array(calibration[:1]))  # GluonCV defers most shapes to a first forward pass
+    randomise(network, mx.nd.array(calibration), rng)
+
+    outputs = flatten(network(mx.nd.array(data)))
+    symbol = mx.sym.Group(flatten(network(mx.sym.Variable(INPUT_NAME))))
     values = {key: parameter.data() for key, parameter in network.collect_params().items()}
     return PreparedModel(
         name=name,
@@ -117,7 +146,7 @@ def prepare_gluoncv(name: str, batch_size: int = 1, seed: int = 0) -> PreparedMo
         arg_params={key: values[key] for key in symbol.list_arguments() if key != INPUT_NAME},
         aux_params={key: values[key] for key in symbol.list_auxiliary_states()},
         data=data,
-        reference=reference,
+        references=[output.asnumpy() for output in outputs],
     )
 
 
@@ -199,37 +228,16 @@ def _instantiate(name: str) -> mx.gluon.HybridBlock:
         return zoo.get_model(name, pretrained=False)
 
 
-def _randomise(
-    network: mx.gluon.HybridBlock, images: mx.nd.NDArray, rng: np.random.Generator
-) -> None:
-    """Give biases and batch normalisations random, asymmetric values that suit the network."""
+def _initializer() -> mx.init.Initializer:
+    """He's variance keeps the scale of activations through ReLU networks without normalisation."""
     import mxnet as mx
-    from mxnet.gluon.nn import BatchNorm
 
-    def assign(parameter, values):
-        parameter.set_data(mx.nd.array(values))
+    class He(mx.init.Xavier):
+        def _init_weight(self, name, arr):
+            # SSD's symbols hand it vectors as well, such as gamma.
+            if arr.ndim < 2:
+                arr[:] = float(str(name).endswith(("gamma", "var")))
+            else:
+                super()._init_weight(name, arr)
 
-    def calibrate(norm, inputs):
-        # Runs before the block itself, so the layers behind it see its final statistics.
-        (features,) = inputs
-        mean = features.mean(axis=1, exclude=True).asnumpy()
-        square = (features**2).mean(axis=1, exclude=True).asnumpy()
-        # A channel constant over the images would be amplified by 1/sqrt(epsilon).
-        variance = np.maximum(square - mean**2, 1e-2 * square.mean() + 1e-6)
-        shift = np.sqrt(variance) * rng.normal(0.05, 0.2, mean.shape)
-        assign(norm.running_mean, mean + shift)
-        assign(norm.running_var, variance * rng.uniform(0.7, 1.4, mean.shape))
-
-    norms: list[BatchNorm] = []
-    network.apply(lambda block: norms.append(block) if isinstance(block, BatchNorm) else None)
-    for key, parameter in network.collect_params().items():
-        if key.endswith("bias"):
-            assign(parameter, rng.normal(0.05, 0.1, parameter.shape))
-    for norm in norms:
-        assign(norm.gamma, rng.uniform(0.4, 1.0, norm.gamma.shape))
-        assign(norm.beta, rng.normal(0.1, 0.2, norm.beta.shape))
-
-    hooks = [norm.register_forward_pre_hook(calibrate) for norm in norms]
-    network(images).wait_to_read()
-    for hook in hooks:
-        hook.detach()
+    return He(rnd_type="gaussian", factor_type="in", magnitude=2)

@@ -21,11 +21,10 @@ _PACKAGE = Path(__file__).resolve().parents[1] / "__init__.py"
 # backend dnnl makes up for it.
 _START = """\
 import sys
-from importlib import util
+from importlib import import_module, util
 spec = util.spec_from_file_location("tvm_dnnl_byoc", sys.argv[1])
 sys.modules[spec.name] = util.module_from_spec(spec)
-from tvm_dnnl_byoc.bench.worker import main
-main()
+import_module(sys.argv[2]).main()
 """
 
 
@@ -34,7 +33,7 @@ class WorkerError(RuntimeError):
 
 
 class WorkerProcess:
-    """A fresh process that runs `worker.main`.
+    """A fresh process that runs `worker.main`, or that of another module.
 
     Parameters
     ----------
@@ -44,9 +43,17 @@ class WorkerProcess:
         Variables set on top of this process's own.
     cores : sequence of int, optional
         Cores that the worker is bound to, from its first instruction.
+    module : str
+        The module whose ``main`` serves the requests.
     """
 
-    def __init__(self, log: Path, environment: dict[str, str], cores: Sequence[int] | None = None):
+    def __init__(
+        self,
+        log: Path,
+        environment: dict[str, str],
+        cores: Sequence[int] | None = None,
+        module: str = "tvm_dnnl_byoc.bench.worker",
+    ):
         self.log = log
         usable = os.sched_getaffinity(0)
         # A child inherits the affinity of the thread that starts it.
@@ -54,7 +61,7 @@ class WorkerProcess:
         try:
             with log.open("wb") as log_file:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _START, str(_PACKAGE)],
+                    [sys.executable, "-c", _START, str(_PACKAGE), module],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log_file,
@@ -94,10 +101,10 @@ class WorkerProcess:
             raise WorkerError(reply["error"])
         return reply
 
-    def call(self, command: str, **arguments) -> dict:
-        """Send a request and wait for its reply."""
+    def call(self, command: str, timeout: float = REPLY_TIMEOUT_SECONDS, **arguments) -> dict:
+        """Send a request and wait for its reply, at most `timeout` seconds."""
         self.send(command, **arguments)
-        return self.receive()
+        return self.receive(timeout)
 
     def close(self) -> None:
         """End the process."""

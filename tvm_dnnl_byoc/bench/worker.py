@@ -90,17 +90,26 @@ class Worker:
 
 
 def relative_error(output: np.ndarray, reference: np.ndarray) -> float:
-    """Largest absolute difference, divided by the largest absolute value of `reference`."""
+    """Largest absolute difference, divided by the largest finite absolute value of `reference`.
+
+    Where both have the same infinity, or none a number, they agree; where only one has, the error
+    is infinite.
+    """
     if output.shape != reference.shape:
         raise ValueError(f"output: expected shape {reference.shape}, got {output.shape}")
-    difference = np.abs(output.astype(np.float64) - reference)
-    return float(difference.max() / np.abs(reference).max())
+    finite = np.isfinite(reference)
+    if not np.array_equal(output[~finite], reference[~finite], equal_nan=True):
+        return np.inf
+    output, reference = output[finite].astype(np.float64), reference[finite]
+    if not np.isfinite(output).all():
+        return np.inf
+    scale = np.abs(reference).max(initial=0) or 1.0
+    return float(np.abs(output - reference).max(initial=0) / scale)
 
 
-def main() -> None:
-    """Serve requests until stdin ends."""
+def serve(worker) -> None:
+    """Answer requests with `worker`'s methods until stdin ends; then end the process."""
     replies = claim_stdout()
-    worker = Worker()
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -113,3 +122,8 @@ def main() -> None:
         replies.flush()
     # The frameworks' own teardown may crash, and nothing is left to save.
     os._exit(0)
+
+
+def main() -> None:
+    """Serve the benchmark."""
+    serve(Worker())

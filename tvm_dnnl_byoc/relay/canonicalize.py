@@ -43,6 +43,22 @@ def canonicalize(function: relay.Function) -> relay.Function:
     return with_body(function, _Canonicalizer(function.body).run())
 
 
+def share_fields(function: relay.Function) -> relay.Function:
+    """Let all readers of a tuple's field read the same expression.
+
+    TVM's MXNet frontend writes ``batch_norm(…).0`` anew for each reader, which would look like
+    readers of different results.
+    """
+    fields: dict[tuple[Expr, int], Expr] = {}
+
+    def rule(new: Expr, _: Expr) -> Expr:
+        if isinstance(new, TupleGetItem):
+            return fields.setdefault((new.tuple_value, new.index), new)
+        return new
+
+    return with_body(function, rewrite(function.body, rule))
+
+
 # They do nothing where they keep the type.
 _KEEP_DATA = {"broadcast_to", "cast", "contrib_reverse_reshape", "copy", "reshape", "squeeze"}
 

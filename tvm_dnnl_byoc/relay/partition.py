@@ -7,7 +7,7 @@ from tvm import relay
 from tvm.relay.build_module import bind_params_by_name
 from tvm.relay.expr import Expr, Tuple
 
-from .canonicalize import canonicalize
+from .canonicalize import canonicalize, share_fields
 from .composed import activation_of, combine_activations, spelled_out
 from .dataflow import inputs_of, with_body, with_inputs
 from .region_function import build_region
@@ -42,7 +42,7 @@ def partition_for_dnnl(mod: tvm.IRModule, params: dict | None = None) -> tvm.IRM
     result = tvm.IRModule(mod.functions, mod.type_definitions, attrs=mod.attrs)
     if params:
         result["main"] = bind_params_by_name(result["main"], params)
-    for simplify in (canonicalize, combine_activations):
+    for simplify in (share_fields, canonicalize, combine_activations):
         result = relay.transform.InferType()(result)
         for var, function in _partitionable(result):
             result[var] = simplify(function)

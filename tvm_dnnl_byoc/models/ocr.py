@@ -1,0 +1,79 @@
+"""PP-OCR's text detector, recogniser and direction classifier, with ONNX Runtime's answers.
+
+The pretrained models are those inside the package ``rapidocr-onnxruntime``; the image is the
+photographed page of text inside the package ``scikit-image``. Neither package is imported.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from .case import Case, NotInstalledError
+from .catalogue import Entry
+
+_FILES = {
+    "ppocr_v4_detector": "ch_PP-OCRv4_det_infer.onnx",
+    "ppocr_v4_recognizer": "ch_PP-OCRv4_rec_infer.onnx",
+    "ppocr_v2_direction": "ch_ppocr_mobile_v2.0_cls_infer.onnx",
+}
+# Parts of the page: left, top, right, bottom, in pixels. Of the second one the classifier is not
+# quite sure, so that its answer depends on its arithmetic.
+_CROPS = {"ppocr_v4_recognizer": (0, 6, 240, 40), "ppocr_v2_direction": (0, 45, 130, 70)}
+
+
+def load(entry: Entry) -> Case:
+    """Run a model on the page, or a line of it, with ONNX Runtime, and convert it.
+
+    Raises
+    ------
+    NotInstalledError
+        If a package is missing.
+    """
+    for package in ("onnx", "onnxruntime", "rapidocr_onnxruntime", "skimage", "PIL"):
+        if find_spec(package) is None:
+            raise NotInstalledError(f"{package} is not installed (the extra [models])")
+    import onnx
+    import onnxruntime
+    from tvm import relay
+
+    path = _inside("rapidocr_onnxruntime") / "models" / _FILES[entry.name]
+    data = _image(entry)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors only
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    references = session.run(None, {name: data})
+    module, params = relay.frontend.from_onnx(onnx.load(str(path)), {name: entry.shape})
+    # Shapes are computed in the graph, from that of the input: they become constants.
+    module = relay.transform.DynamicToStatic()(module)
+    return Case(
+        module=module,
+        params=params,
+        inputs={name: data},
+        references=references,
+        framework="ONNX Runtime",
+    )
+
+
+def _inside(package: str) -> Path:
+    (location,) = find_spec(package).submodule_search_locations
+    return Path(location)
+
+
+def _image(entry: Entry) -> np.ndarray:
+    """Return the page, or a line of it, as float32 (1, 3, H, W) from -1 to 1."""
+    from PIL import Image
+
+    height, width = entry.shape[2:]
+    image = Image.open(_inside("skimage") / "data" / "page.png").convert("RGB")
+    if entry.name in _CROPS:
+        image = image.crop(_CROPS[entry.name])
+    # Text keeps its proportions; the rest of the width is empty.
+    scaled = min(width, round(image.width * height / image.height))
+    image = image.resize((scaled, height), Image.Resampling.BILINEAR)
+    pixels = np.zeros((height, width, 3), np.float32)
+    pixels[:, : image.width] = np.asarray(image, np.float32) / 127.5 - 1
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1)[None])
