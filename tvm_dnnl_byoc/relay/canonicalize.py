@@ -22,6 +22,7 @@ from .dataflow import (
     with_body,
 )
 from .fold_constants import fold_constant
+from .normalization import as_one_instance
 from .padding import fold_padding, slice_before_padding
 from .resize import resize_as_products
 from .slices import part_as_slice
@@ -38,6 +39,7 @@ def canonicalize(function: relay.Function) -> relay.Function:
     - A batch_norm that stays applies its scale and shift.
     - Padding goes into the convolution or pooling that follows.
     - Parts of a split are slices.
+    - Group normalisation, and instance normalisation of a batch, are that of one instance.
     - Linear resizing that oneDNN has no rule for is two matrix products.
     """
     return with_body(function, _Canonicalizer(function.body).run())
@@ -85,9 +87,9 @@ class _Canonicalizer:
             return folded
         if op_name(new) in _KEEP_DATA and same_type(old.args[0], old):
             return new.args[0]
-        moved = self.move(new, old)
-        if moved is not None:
-            return moved
+        restated = self.restate(new, old)
+        if restated is not None:
+            return restated
         if isinstance(new, TupleGetItem) and op_name(new.tuple_value) == "nn.dropout":
             return new.tuple_value.args[0] if new.index == 0 else new
         if isinstance(new, TupleGetItem) and self.uses[new.tuple_value] != 1:
@@ -101,8 +103,8 @@ class _Canonicalizer:
             return _apply_scale_and_shift(new)
         return new
 
-    def move(self, new: Expr, old: Expr) -> Expr | None:
-        """Rewrite what moves data into what oneDNN has, or reads as a view; None for the rest."""
+    def restate(self, new: Expr, old: Expr) -> Expr | None:
+        """Write an operator that oneDNN lacks with others; None for the rest."""
         source = old.tuple_value if isinstance(old, TupleGetItem) else old
         if op_name(source) is None or not source.args:
             return None
@@ -112,7 +114,10 @@ class _Canonicalizer:
         if isinstance(new, TupleGetItem):
             return part_as_slice(new, shape)
         return (
-            fold_padding(new) or slice_before_padding(new, shape) or resize_as_products(new, shape)
+            fold_padding(new)
+            or slice_before_padding(new, shape)
+            or resize_as_products(new, shape)
+            or as_one_instance(new, shape)
         )
 
     def fold_into_root(self, affine: Affine) -> Expr | None:
