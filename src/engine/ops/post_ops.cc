@@ -86,6 +86,12 @@ std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
   return variants;
 }
 
+void refuse_operands(const Node& node) {
+  for (const PostOp& op : node.post_ops)
+    if (op.has_operand())
+      throw Unsupported(node.kind + ": expected eltwise post-ops only, got one with an operand");
+}
+
 void emit(PlanBuilder& b, const Node& node, const dnnl::primitive_desc_base& pd,
           const PostOps& post_ops, const memory::desc& dst_md,
           std::vector<std::pair<int, int>> args, int in_place) {

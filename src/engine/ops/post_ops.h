@@ -38,6 +38,9 @@ struct PostOps {
 std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
                                       const memory::dims& dst_shape);
 
+/*! \brief Unsupported if a post-op has an operand: for primitives that do not read it right. */
+void refuse_operands(const Node& node);
+
 /*! \brief A usable primitive descriptor with what it was made from. */
 template <typename PrimitiveDesc>
 struct Choice {

@@ -11,6 +11,7 @@ void build_resampling(PlanBuilder& b, const Node& node) {
   expect(b.shape(src).size() >= 3 && dst_shape.size() + 2 == b.shape(src).size(), b, node,
          "a size for each spatial dimension of src");
   dst_shape.insert(dst_shape.begin(), {b.shape(src)[0], b.shape(src)[1]});
+  refuse_operands(node);  // oneDNN 3.2's simple:any accepts one, but reads it wrongly
 
   using Pd = dnnl::resampling_forward::primitive_desc;
   const auto [pd, post_ops] =

@@ -8,10 +8,7 @@ void build_softmax(PlanBuilder& b, const Node& node) {
   const int axis = node.attr<int>("axis");
   expect(axis >= 0 && axis < static_cast<int>(b.shape(src).size()), b, node,
          "axis from 0 to the rank of src");
-  // oneDNN 3.2 accepts an operand that is broadcast, but reads it wrongly.
-  for (const PostOp& op : node.post_ops)
-    if (op.has_operand())
-      throw Unsupported("softmax: expected eltwise post-ops only, got one with an operand");
+  refuse_operands(node);  // oneDNN 3.2 accepts one that is broadcast, but reads it wrongly
   const auto alg =
       node.attr<int>("log") ? dnnl::algorithm::softmax_log : dnnl::algorithm::softmax_accurate;
 
