@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "anchors.h"
 
@@ -23,15 +24,17 @@ Anchor translate_transpose(const Source& s) {
 
 Anchor translate_strided_slice(const Source& s) {
   const Ints src = s.shape(0), size = s.result_shape();
-  s.expect(!get_object(s.attrs, "axes").defined(), "expected no axes");
   for (int64_t stride : get_ints(s.attrs, "strides"))
     s.expect(stride == 1, "expected strides of 1, got ", stride);
-  Ints begin = get_ints(s.attrs, "begin");
-  s.expect(begin.size() <= src.size(), "expected at most one begin for each dimension");
-  begin.resize(src.size(), 0);
-  for (size_t i = 0; i < begin.size(); ++i) {
-    if (begin[i] < 0) begin[i] += src[i];
-    begin[i] = std::clamp<int64_t>(begin[i], 0, src[i]);
+  const Ints first = get_ints(s.attrs, "begin");
+  Ints begin(src.size(), 0), axes(first.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (get_object(s.attrs, "axes").defined()) axes = get_ints(s.attrs, "axes");
+  s.expect(first.size() == axes.size() && axes.size() <= src.size(),
+           "expected one begin for each axis");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(normalized_axis(s, axes[i], src.size()));
+    begin[axis] = std::clamp<int64_t>(first[i] < 0 ? first[i] + src[axis] : first[i], 0, src[axis]);
   }
   return {make_node("slice", {s.id(0)}, {{"begin", begin}, {"size", size}}), ResultView(size)};
 }

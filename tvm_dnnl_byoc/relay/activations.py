@@ -105,7 +105,6 @@ _ALGORITHMS = {
     "relu": (lambda x, a, b: np.where(x > 0, x, a * x), lambda at: (-at[-1.0], 0.0)),
     "linear": (lambda x, a, b: a * x + b, lambda at: (at[1.0] - at[0.0], at[0.0])),
     "clip": (lambda x, a, b: np.clip(x, a, b), lambda at: (at[-1e7], at[1e7])),
-    "abs": (lambda x, a, b: np.abs(x), _no_parameters),
     "square": (lambda x, a, b: x * x, _no_parameters),
     "logistic": (lambda x, a, b: _sigmoid(x), _no_parameters),
     "tanh": (lambda x, a, b: tanh(x), _no_parameters),

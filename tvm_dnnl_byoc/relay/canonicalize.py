@@ -17,10 +17,12 @@ from .dataflow import (
     count_uses,
     op_name,
     rewrite,
+    same_type,
     static_shape,
     with_body,
 )
 from .fold_constants import fold_constant
+from .normalization import as_one_instance
 from .padding import fold_padding, slice_before_padding
 from .resize import resize_as_products
 from .slices import part_as_slice
@@ -30,13 +32,14 @@ def canonicalize(function: relay.Function) -> relay.Function:
     """Simplify one type-inferred function.
 
     - Constant expressions are evaluated.
-    - Dropout is removed.
+    - Dropout is removed, and what does nothing: a copy, a reshape to the same shape.
     - What scales or shifts each channel of a convolution's or dense layer's result by constants
       (bias_add, add, multiply, batch_norm) goes into its weights and one add; what scales the
       channels of its data goes into its weights.
     - A batch_norm that stays applies its scale and shift.
     - Padding goes into the convolution or pooling that follows.
     - Parts of a split are slices.
+    - Group normalisation, and instance normalisation of a batch, are that of one instance.
     - Linear resizing that oneDNN has no rule for is two matrix products.
     """
     return with_body(function, _Canonicalizer(function.body).run())
@@ -55,13 +58,11 @@ def share_fields(function: relay.Function) -> relay.Function:
             return fields.setdefault((new.tuple_value, new.index), new)
         return new
 
-    return relay.Function(
-        function.params,
-        rewrite(function.body, rule),
-        function.ret_type,
-        function.type_params,
-        function.attrs,
-    )
+    return with_body(function, rewrite(function.body, rule))
+
+
+# They do nothing where they keep the type.
+_KEEP_DATA = {"broadcast_to", "cast", "contrib_reverse_reshape", "copy", "reshape", "squeeze"}
 
 
 class _Canonicalizer:
@@ -84,9 +85,11 @@ class _Canonicalizer:
         folded = fold_constant(new)
         if folded is not None:
             return folded
-        moved = self.move(new, old)
-        if moved is not None:
-            return moved
+        if op_name(new) in _KEEP_DATA and same_type(old.args[0], old):
+            return new.args[0]
+        restated = self.restate(new, old)
+        if restated is not None:
+            return restated
         if isinstance(new, TupleGetItem) and op_name(new.tuple_value) == "nn.dropout":
             return new.tuple_value.args[0] if new.index == 0 else new
         if isinstance(new, TupleGetItem) and self.uses[new.tuple_value] != 1:
@@ -100,8 +103,8 @@ class _Canonicalizer:
             return _apply_scale_and_shift(new)
         return new
 
-    def move(self, new: Expr, old: Expr) -> Expr | None:
-        """Rewrite what moves data into what oneDNN has, or reads as a view; None for the rest."""
+    def restate(self, new: Expr, old: Expr) -> Expr | None:
+        """Write an operator that oneDNN lacks with others; None for the rest."""
         source = old.tuple_value if isinstance(old, TupleGetItem) else old
         if op_name(source) is None or not source.args:
             return None
@@ -111,7 +114,10 @@ class _Canonicalizer:
         if isinstance(new, TupleGetItem):
             return part_as_slice(new, shape)
         return (
-            fold_padding(new) or slice_before_padding(new, shape) or resize_as_products(new, shape)
+            fold_padding(new)
+            or slice_before_padding(new, shape)
+            or resize_as_products(new, shape)
+            or as_one_instance(new, shape)
         )
 
     def fold_into_root(self, affine: Affine) -> Expr | None:

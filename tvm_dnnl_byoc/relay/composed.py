@@ -17,12 +17,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 import numpy as np
-import tvm
 from tvm import relay
 from tvm.relay.expr import Call, Constant, Expr
 
 from .activations import Activation, erf, recognise
-from .dataflow import array_of, inputs_of, op_name, post_order, replace, with_body, with_inputs
+from .dataflow import (
+    array_of,
+    inputs_of,
+    op_name,
+    post_order,
+    replace,
+    same_type,
+    static_shape,
+    with_body,
+    with_inputs,
+)
 
 _MAX_OPERATORS = 12
 
@@ -106,7 +115,8 @@ def _find(order: list[Expr]) -> dict[Expr, tuple[Expr, relay.Function]]:
             continue
         # From the largest formula to the smallest: a scale that goes before belongs to it.
         for source, members in reversed(list(_formulas(root, position, readers))):
-            activation = _same_type(source, root) and _recognise(source, members)
+            fits = static_shape(root) and same_type(source, root)
+            activation = _recognise(source, members) if fits else None
             if activation:
                 found[root] = source, _function(source, root, activation)
                 inside.update(members)
@@ -159,16 +169,6 @@ def _function(source: Expr, root: Expr, activation: Activation) -> relay.Functio
     param = relay.var("p", type_annotation=source.checked_type)
     function = relay.Function([param], replace(root, {source: param}))
     return function.with_attr(asdict(activation))
-
-
-def _same_type(a: Expr, b: Expr) -> bool:
-    type_ = b.checked_type
-    return (
-        isinstance(type_, relay.TensorType)
-        and type_.dtype == "float32"
-        and len(type_.shape) > 0
-        and tvm.ir.structural_equal(a.checked_type, type_)
-    )
 
 
 def _is_elementwise(expr: Expr) -> bool:

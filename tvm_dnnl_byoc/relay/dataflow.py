@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import tvm
-from tvm import relay
+from tvm import relay, tir
 from tvm.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem
 
 
@@ -128,3 +128,13 @@ def static_shape(expr: Expr) -> tuple[int, ...] | None:
         return tuple(int(size) for size in type_.shape)
     except TypeError:  # a symbolic size
         return None
+
+
+def same_type(a: Expr, b: Expr) -> bool:
+    """Whether two type-inferred expressions are tensors of one dtype and one static shape."""
+    type_ = a.checked_type
+    return (
+        isinstance(type_, relay.TensorType)
+        and all(isinstance(size, tir.IntImm) for size in type_.shape)
+        and tvm.ir.structural_equal(type_, b.checked_type)
+    )

@@ -57,7 +57,8 @@ def fold_padding(call: Call) -> Call | None:
     total = [(a + c, b + d) for (a, b), (c, d) in zip(own, added, strict=True)]
     attrs["padding"] = [begin for begin, _ in total] + [end for _, end in total]
     new = tvm.ir.attrs.make_node(_ATTRS[name], **attrs)
-    return Call(call.op, [pad.args[0], *call.args[1:]], new, call.type_args, call.span)
+    folded = Call(call.op, [pad.args[0], *call.args[1:]], new, call.type_args, call.span)
+    return fold_padding(folded) or folded
 
 
 def slice_before_padding(call: Call, shape: Sequence[int]) -> Call | None:

@@ -10,17 +10,18 @@ from .dataflow import op_name
 
 
 def slice_bounds(call: Call, shape: Sequence[int]) -> list[tuple[int, int]] | None:
-    """Return [begin, end) of a ``strided_slice`` for each axis; None if it has strides or axes."""
+    """Return [begin, end) of a ``strided_slice`` for each axis; None if it has strides."""
     attrs = call.attrs
-    if attrs.axes is not None or any(int(stride) != 1 for stride in attrs.strides or ()):
+    if any(int(stride) != 1 for stride in attrs.strides or ()):
         return None
     bounds = [(0, size) for size in shape]
-    for axis, (begin, end) in enumerate(zip(attrs.begin, attrs.end, strict=False)):
-        begin, end, size = int(begin), int(end), shape[axis]
+    axes = range(len(attrs.begin)) if attrs.axes is None else map(int, attrs.axes)
+    for axis, begin, end in zip(axes, map(int, attrs.begin), map(int, attrs.end), strict=False):
+        size = shape[axis]
         if attrs.slice_mode == "size":
             end = size if end < 0 else begin + end
         first, last, _ = slice(begin, end).indices(size)
-        bounds[axis] = first, last
+        bounds[axis] = first, max(first, last)
     return bounds
 
 

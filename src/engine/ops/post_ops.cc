@@ -90,7 +90,8 @@ void emit(PlanBuilder& b, const Node& node, const dnnl::primitive_desc_base& pd,
           const PostOps& post_ops, const memory::desc& dst_md,
           std::vector<std::pair<int, int>> args, int in_place) {
   for (const PostOpOperand& operand : post_ops.operands) {
-    const auto md = operand.md ? operand.md : pd.query_md(dnnl::query::exec_arg_md, operand.arg);
+    const auto md =
+        operand.md.is_zero() ? pd.query_md(dnnl::query::exec_arg_md, operand.arg) : operand.md;
     args.emplace_back(operand.arg, b.require(operand.tensor, md));
   }
   int dst;

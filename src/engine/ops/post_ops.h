@@ -18,7 +18,7 @@ namespace dnnl_byoc {
 struct PostOpOperand {
   int arg;  // DNNL_ARG_*
   int tensor;
-  memory::desc md;  // empty if the primitive descriptor chooses
+  memory::desc md;  // zero if the primitive descriptor chooses
 };
 
 /*! \brief One way to express a node's post-ops. */
