@@ -130,7 +130,9 @@ def prepare(
     rng = np.random.default_rng(seed)
     mx.random.seed(seed)
     network = _instantiate(name)
-    network.initialize(_initializer())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # I3D's parameters have initialised themselves
+        network.initialize(_initializer())
 
     data = rng.standard_normal(shape, dtype=np.float32)
     calibration = rng.standard_normal((calibration_batch, *shape[1:]), dtype=np.float32)
