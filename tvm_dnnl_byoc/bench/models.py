@@ -226,7 +226,7 @@ def _instantiate(name: str) -> mx.gluon.HybridBlock:
         raise UnknownModelError(f"model: expected a name of gluoncv.model_zoo, got {name!r}")
     try:
         return zoo.get_model(name, pretrained=False, pretrained_base=False)
-    except TypeError:  # most classifiers have no base network
+    except (TypeError, Warning):  # most classifiers have no base network; DarkNet raises a Warning
         return zoo.get_model(name, pretrained=False)
 
 
