@@ -3,9 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fusion_table import ANCHORS, APART, PATTERNS, markdown
-from helpers import build_plainly, check, fused, inputs_for, module, run, var
+from helpers import build_plainly, check, const, fused, inputs_for, module, run, var
+from tvm import relay
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -27,6 +29,22 @@ def test_fusions(name):
         expected[f"{anchor.kind}:{post_ops}" if fuses else anchor.kind] += 1
         expected[anchor.kind] += "sum" in post_ops  # the one that is added to
     assert Counter(fused(check(mod, reference=reference, tolerance=3e-6))) == expected
+
+
+def test_add_then_layer_norm():
+    """The addition belongs to the dense layer before it; layer normalisation takes no operand."""
+    x = var("x", 5, 24)
+    y = relay.nn.bias_add(relay.nn.dense(x, const(24, 24)), const(24))
+    mod = module(relay.nn.layer_norm(y + x, const(24, seed=2), const(24, seed=3), epsilon=1e-12))
+    assert fused(check(mod)) == ["inner_product:binary_add", "layer_normalization"]
+
+
+def test_divide_add_softmax():
+    """Attention's scale and mask are post-ops of the product."""
+    q, k = var("q", 3, 5, 8), var("k", 3, 7, 8)
+    scores = relay.nn.batch_matmul(q, k) / relay.const(np.float32(8**0.5))
+    steps = fused(check(module(relay.nn.softmax(scores + var("mask", 3, 1, 7), axis=-1))))
+    assert steps == ["matmul:eltwise_linear+binary_add", "softmax"]
 
 
 def test_readme_has_the_table():

@@ -18,13 +18,10 @@ from .dataflow import (
     op_name,
     rewrite,
     same_type,
-    static_shape,
     with_body,
 )
 from .fold_constants import fold_constant
-from .normalization import as_one_instance
-from .padding import fold_padding, slice_before_padding
-from .resize import resize_as_products
+from .restate import restate
 from .slices import part_as_slice
 
 
@@ -82,43 +79,39 @@ class _Canonicalizer:
         return result
 
     def simplify(self, new: Expr, old: Expr) -> Expr:
+        if isinstance(new, TupleGetItem):
+            return self.simplify_field(new, old)
+        name = op_name(new)
+        if name is None:
+            return new
         folded = fold_constant(new)
         if folded is not None:
             return folded
-        if op_name(new) in _KEEP_DATA and same_type(old.args[0], old):
+        if name in _KEEP_DATA and same_type(old.args[0], old):
             return new.args[0]
-        restated = self.restate(new, old)
+        restated = restate(new, old)
         if restated is not None:
             return restated
-        if isinstance(new, TupleGetItem) and op_name(new.tuple_value) == "nn.dropout":
-            return new.tuple_value.args[0] if new.index == 0 else new
-        if isinstance(new, TupleGetItem) and self.uses[new.tuple_value] != 1:
-            return new  # a batch_norm of which another output is used stays
         affine = channel_affine(new, old)
         if affine is not None:
             return self.fold_into_root(affine) or new
-        if op_name(new) in (*CONVOLUTIONS, "nn.dense"):
+        if name in (*CONVOLUTIONS, "nn.dense"):
             return self.fold_data_scale(new, old)
-        if op_name(new) == "nn.batch_norm":
+        if name == "nn.batch_norm":
             return _apply_scale_and_shift(new)
         return new
 
-    def restate(self, new: Expr, old: Expr) -> Expr | None:
-        """Write an operator that oneDNN lacks with others; None for the rest."""
-        source = old.tuple_value if isinstance(old, TupleGetItem) else old
-        if op_name(source) is None or not source.args:
-            return None
-        shape = static_shape(source.args[0])
-        if shape is None:
-            return None
-        if isinstance(new, TupleGetItem):
-            return part_as_slice(new, shape)
-        return (
-            fold_padding(new)
-            or slice_before_padding(new, shape)
-            or resize_as_products(new, shape)
-            or as_one_instance(new, shape)
-        )
+    def simplify_field(self, new: TupleGetItem, old: TupleGetItem) -> Expr:
+        source = new.tuple_value
+        name = op_name(source)
+        if name == "nn.dropout" and new.index == 0:
+            return source.args[0]
+        if name == "split":
+            return part_as_slice(new, old.tuple_value.args[0]) or new
+        if name == "nn.batch_norm" and self.uses[source] == 1:
+            affine = channel_affine(new, old)
+            return (affine and self.fold_into_root(affine)) or new
+        return new  # also of a batch_norm of which another output is used
 
     def fold_into_root(self, affine: Affine) -> Expr | None:
         """Fold an affine function of a convolution's result, itself perhaps already shifted."""

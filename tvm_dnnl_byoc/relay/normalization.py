@@ -22,11 +22,11 @@ def as_one_instance(call: Call, shape: tuple[int, ...]) -> Call | None:
     Returns
     -------
     Call or None
-        None if it is another operator, if scale or shift are not constant or not applied, if the
+        None if scale or shift are not constant or not applied, if the
         channels are not dimension 1, or if it is one instance already.
     """
     name = op_name(call)
-    if name not in ("nn.group_norm", "nn.instance_norm") or len(shape) < 3:
+    if len(shape) < 3:
         return None
     attrs = call.attrs
     gamma, beta = (array_of(arg) for arg in call.args[1:])

@@ -20,22 +20,21 @@ _LOWEST = float(np.finfo(np.float32).min)
 Widths = list[tuple[int, int]]
 
 
-def fold_padding(call: Call) -> Call | None:
+def fold_padding(call: Call, shape: Sequence[int]) -> Call | None:
     """Return a convolution or pooling of padded data as one of the data itself.
 
-    None if it is neither, or if what it pads with is not what was padded with: convolutions and
-    averages pad with 0, maxima with the lowest number.
+    The shape is that of the padded data. None if the data is not padded, or not with what the
+    operator itself pads with: 0 for convolutions and averages, the lowest number for maxima.
     """
-    name = op_name(call)
-    if name not in _ATTRS or op_name(call.args[0]) != "nn.pad":
+    name, pad = op_name(call), call.args[0]
+    if op_name(pad) != "nn.pad":
         return None
-    pad = call.args[0]
     widths, value = _constant_padding(pad)
     keys = call.attrs.keys()
     attrs = {str(key): call.attrs[key] for key in keys}
     layout = str(attrs["data_layout" if "conv" in name else "layout"])
     spatial = [layout.find(letter) for letter in "DHW" if letter in layout]
-    if widths is None or not layout.isalpha() or len(layout) != len(widths):
+    if widths is None or not layout.isalpha() or len(layout) != len(shape):
         return None
     if any(width != (0, 0) for axis, width in enumerate(widths) if axis not in spatial):
         return None
@@ -58,7 +57,8 @@ def fold_padding(call: Call) -> Call | None:
     attrs["padding"] = [begin for begin, _ in total] + [end for _, end in total]
     new = tvm.ir.attrs.make_node(_ATTRS[name], **attrs)
     folded = Call(call.op, [pad.args[0], *call.args[1:]], new, call.type_args, call.span)
-    return fold_padding(folded) or folded
+    inner = [size - sum(width) for size, width in zip(shape, widths, strict=True)]
+    return fold_padding(folded, inner) or folded
 
 
 def slice_before_padding(call: Call, shape: Sequence[int]) -> Call | None:
@@ -77,7 +77,7 @@ def slice_before_padding(call: Call, shape: Sequence[int]) -> Call | None:
         None if the slice has strides, or takes nothing but padding of some dimension.
     """
     pad = call.args[0]
-    if op_name(call) != "strided_slice" or op_name(pad) != "nn.pad":
+    if op_name(pad) != "nn.pad":
         return None
     widths, _ = _constant_padding(pad)
     bounds = slice_bounds(call, shape)

@@ -28,8 +28,8 @@ def resize_as_products(call: Call, shape: tuple[int, ...]) -> Call | None:
     Returns
     -------
     Call or None
-        None if it is another operator, not linear, in another layout than NCHW, or if oneDNN's own
-        resampling has its rule.
+        None if it is not linear, in another layout than NCHW, or if oneDNN's own resampling has
+        its rule.
     """
     rule = _linear_rule(call)
     if rule is None:
@@ -46,12 +46,12 @@ def resize_as_products(call: Call, shape: tuple[int, ...]) -> Call | None:
 
 def _linear_rule(call: Call) -> str | None:
     attrs = call.attrs
-    if op_name(call) == "image.resize2d" and attrs.method == "linear":
-        rule = attrs.coordinate_transformation_mode
-    elif op_name(call) == "nn.upsampling" and attrs.method == "bilinear":
-        rule = "align_corners" if attrs.align_corners else "asymmetric"
-    else:
+    if attrs.method not in ("linear", "bilinear"):
         return None
+    if op_name(call) == "image.resize2d":
+        rule = attrs.coordinate_transformation_mode
+    else:
+        rule = "align_corners" if attrs.align_corners else "asymmetric"
     return rule if rule in _COORDINATES and attrs.layout == "NCHW" else None
 
 

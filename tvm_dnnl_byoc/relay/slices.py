@@ -6,7 +6,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
-from .dataflow import op_name
+from .dataflow import static_shape
 
 
 def slice_bounds(call: Call, shape: Sequence[int]) -> list[tuple[int, int]] | None:
@@ -25,18 +25,21 @@ def slice_bounds(call: Call, shape: Sequence[int]) -> list[tuple[int, int]] | No
     return bounds
 
 
-def part_as_slice(item: Expr, shape: Sequence[int]) -> Expr | None:
-    """Return one part of a ``split`` as a ``strided_slice``; None if the item is of another tuple.
+def part_as_slice(item: TupleGetItem, data: Expr) -> Expr | None:
+    """Return one part of a ``split`` as a ``strided_slice``.
 
     Parameters
     ----------
-    item : Expr
-    shape : sequence of int
-        The shape of what is split.
+    item : TupleGetItem
+        A field of a call of ``split``.
+    data : Expr
+        What is split, with its type; None is returned if that is not float32 of static shape.
     """
-    if not isinstance(item, TupleGetItem) or op_name(item.tuple_value) != "split":
+    shape = static_shape(data)
+    if shape is None:
         return None
-    data, attrs = item.tuple_value.args[0], item.tuple_value.attrs
+    split = item.tuple_value
+    attrs = split.attrs
     axis = int(attrs.axis) % len(shape)
     parts = attrs.indices_or_sections
     if isinstance(parts, int):
@@ -45,4 +48,4 @@ def part_as_slice(item: Expr, shape: Sequence[int]) -> Expr | None:
         borders = [0, *(int(border) for border in parts), shape[axis]]
     begin, end = [0] * len(shape), list(shape)
     begin[axis], end[axis] = int(borders[item.index]), int(borders[item.index + 1])
-    return relay.strided_slice(data, begin, end)
+    return relay.strided_slice(split.args[0], begin, end)
