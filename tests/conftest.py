@@ -19,6 +19,4 @@ def _cached_libinfo():
 
 
 def pytest_addoption(parser):
-    parser.addoption(
-        "--all-models", action="store_true", help="run test_models.py on all 24 networks"
-    )
+    parser.addoption("--all-models", action="store_true", help="run test_models.py on all models")

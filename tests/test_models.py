@@ -1,5 +1,6 @@
 """Real GluonCV networks: how they partition, and MXNet's answer as the reference."""
 
+import dataclasses
 from collections import Counter
 
 import numpy as np
@@ -13,6 +14,8 @@ from tvm.contrib import graph_executor
 
 from tvm_dnnl_byoc import partition_for_dnnl, profile
 from tvm_dnnl_byoc.bench.models import prepare_gluoncv, to_relay
+from tvm_dnnl_byoc.models import catalogue
+from tvm_dnnl_byoc.models.check import check, operators_outside
 
 RESNETS = [f"resnet{depth}_{v}" for depth in (18, 34, 50, 101, 152) for v in ("v1", "v1b", "v2")]
 VGGS = [f"vgg{depth}{bn}" for depth in (11, 13, 16, 19) for bn in ("", "_bn")]
@@ -26,29 +29,58 @@ INSIDE = {
 }  # fmt: skip
 
 
+# One of each other family, some with smaller images or shorter videos than they were made for.
+QUICK_ZOO = {
+    "mobilenet1.0": (1, 3, 224, 224),
+    "mobilenetv2_1.0": (1, 3, 96, 64),
+    "mobilenetv3_small": (1, 3, 96, 64),
+    "densenet121": (1, 3, 224, 224),
+    "squeezenet1.1": (1, 3, 224, 224),
+    "se_resnext50_32x4d": (1, 3, 96, 64),
+    "yolo3_mobilenet1.0_voc": (1, 3, 128, 96),
+    "fcn_resnet50_ade": (1, 3, 64, 64),
+    "i3d_inceptionv1_kinetics400": (1, 3, 16, 64, 64),
+    "ppocr_v2_direction": (1, 3, 48, 192),
+    "torch_cnn": (1, 3, 45, 61),
+    "torch_mlp": (7, 96),
+}
+FEW_REGIONS = {
+    "mobilenet1.0", "mobilenetv2_1.0", "mobilenetv3_large", "mobilenetv3_small", "densenet121",
+    "se_resnext50_32x4d", "squeezenet1.0", "squeezenet1.1", "i3d_resnet50_v1_kinetics400",
+    "i3d_inceptionv1_kinetics400",
+}  # fmt: skip
+PARTITION_SECONDS = {"densenet121": 20, "nasnet_4_1056": 20}
+
+
 def pytest_generate_tests(metafunc):
+    everything = metafunc.config.getoption("--all-models")
     if "model" in metafunc.fixturenames:
-        everything = metafunc.config.getoption("--all-models")
         metafunc.parametrize("model", MODELS if everything else QUICK)
+    if "entry" in metafunc.fixturenames:
+        entries = [
+            entry if everything else dataclasses.replace(entry, shape=QUICK_ZOO[entry.name])
+            for entry in catalogue.ENTRIES
+            if entry.name not in MODELS and (everything or entry.name in QUICK_ZOO)
+        ]
+        metafunc.parametrize("entry", entries, ids=lambda entry: entry.name)
 
 
-def calls_outside(mod):
-    """Return the names of the operators that were left to TVM."""
-    names = Counter()
-
-    def visit(expr):
-        if isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op):
-            names[expr.op.name] += 1
-
-    relay.analysis.post_order_visit(mod["main"], visit)
-    return names
+def test_zoo(entry):
+    found = check(entry)
+    if found.status == "skipped":
+        pytest.skip(found.remarks[0])
+    assert found.status == "ok", found.remarks
+    if entry.name in FEW_REGIONS:
+        assert found.regions <= 3
+        assert found.share >= 0.99
+    assert found.partition_seconds <= PARTITION_SECONDS.get(entry.name, np.inf)
 
 
 def test_model_runs_in_few_regions_and_agrees_with_mxnet(model):
     prepared = prepare_gluoncv(model)
     mod, params = to_relay(prepared)
     partitioned = partition_for_dnnl(mod, params)
-    assert not INSIDE & set(calls_outside(partitioned))
+    assert not INSIDE & set(operators_outside(partitioned))
 
     with tvm.transform.PassContext(opt_level=3):
         lib = relay.build(partitioned, "llvm")

@@ -269,6 +269,16 @@ def test_upsampling():
         assert fused(check(module(z), tolerance=1e-6)) == ["convolution", *steps]
 
 
+@pytest.mark.parametrize("combine", [relay.add, relay.multiply])
+def test_upsampling_takes_no_operand(combine):
+    """oneDNN 3.2's resampling accepts them, and reads whole tensors in the wrong places (HRNet)."""
+    x = relay.nn.relu(conv())
+    y = relay.nn.upsampling(conv2d(x, const(C, C, 1, 1)), 2, 2)
+    z = relay.nn.relu(conv2d(y, const(C, C, 1, 1, seed=1)))
+    mod = module(relay.nn.relu(combine(z, relay.nn.upsampling(x, 2, 2))), z)
+    assert "resampling" in fused(check(mod))
+
+
 def test_bilinear_upsampling():
     for aligned, mode in ((True, "align_corners"), (False, "asymmetric")):
         x = conv()

@@ -130,7 +130,9 @@ def prepare(
     rng = np.random.default_rng(seed)
     mx.random.seed(seed)
     network = _instantiate(name)
-    network.initialize(_initializer())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # I3D's parameters have initialised themselves
+        network.initialize(_initializer())
 
     data = rng.standard_normal(shape, dtype=np.float32)
     calibration = rng.standard_normal((calibration_batch, *shape[1:]), dtype=np.float32)
@@ -224,7 +226,7 @@ def _instantiate(name: str) -> mx.gluon.HybridBlock:
         raise UnknownModelError(f"model: expected a name of gluoncv.model_zoo, got {name!r}")
     try:
         return zoo.get_model(name, pretrained=False, pretrained_base=False)
-    except TypeError:  # most classifiers have no base network
+    except (TypeError, Warning):  # most classifiers have no base network; DarkNet raises a Warning
         return zoo.get_model(name, pretrained=False)
 
 
