@@ -57,3 +57,19 @@ def transposed_convolution(
         y[(..., *window)] += np.einsum("ngi...,gio->ngo...", x, w[(..., *at)])
     y = y.reshape(y.shape[0], -1, *full)
     return y[(..., *(slice(b, n - e) for b, n, e in zip(begin, full, end, strict=True)))]
+
+
+def pooling(x, reduce, pool_size, strides=None, padding=None, dilation=None):
+    """Return reduce(window, axes) of each window; padding is NaN to it."""
+    dims = len(pool_size)
+    strides, begin, end, dilation = _per_dimension(dims, strides, padding, dilation)
+    widths = [(0, 0), (0, 0), *zip(begin, end, strict=True)]
+    x = np.pad(x.astype("float64"), widths, constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        x,
+        [d * (k - 1) + 1 for d, k in zip(dilation, pool_size, strict=True)],
+        axis=range(2, dims + 2),
+    )
+    every = (slice(None), slice(None), *(slice(None, None, s) for s in strides))
+    inside = tuple(slice(None, None, d) for d in dilation)
+    return reduce(windows[(*every, *inside)], tuple(range(-dims, 0)))
