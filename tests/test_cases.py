@@ -5,10 +5,10 @@ for CASE in the other files.
 """
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
-import tvm
 from helpers import (
     assert_close,
     build,
@@ -17,7 +17,6 @@ from helpers import (
     conv2d,
     fused,
     in_tvm,
-    inputs_for,
     module,
     offloaded,
     random,
@@ -128,10 +127,8 @@ print(json.dumps({"isa": build_info()["isa"], "steps": fused(steps),
 
 @pytest.mark.parametrize("isa", ["SSE41", "AVX2"])
 def test_capped_instruction_set(isa):
-    """CASE 20: what is offloaded may differ, what comes out may not, and nothing is refused late."""
-    import helpers
-
-    process = run_python(CAPPED, helpers.__file__.rsplit("/", 1)[0], ONEDNN_MAX_CPU_ISA=isa)
+    """CASE 20: what is offloaded may differ; what comes out may not."""
+    process = run_python(CAPPED, Path(__file__).parent, ONEDNN_MAX_CPU_ISA=isa)
     assert process.returncode == 0, process.stderr[-2000:]
     result = json.loads(process.stdout.splitlines()[-1])
     assert result["isa"] == isa
@@ -139,27 +136,34 @@ def test_capped_instruction_set(isa):
     assert not [impl for impl in result["impl"] if impl.startswith("ref") or "avx512" in impl]
 
 
+AOT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from helpers import *
+
+mod = module(relay.nn.relu(conv2d(var("x", 1, 6, 5, 4), const(6, 6, 3, 3))))
+partitioned = partition_for_dnnl(mod)
+inputs = inputs_for(mod)
+executor = relay.backend.Executor("aot", {"interface-api": "packed"})
+try:
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(partitioned, "llvm", executor=executor,
+                          runtime=relay.backend.Runtime("cpp"))
+    print("built", flush=True)
+    machine = tvm.runtime.executor.AotModule(lib["default"](tvm.cpu()))
+    machine.set_input("x", tvm.nd.array(inputs["x"]))
+    machine.run()
+except tvm.TVMError as error:
+    assert "dnnl" in str(error)
+else:
+    assert_close([machine.get_output(0).numpy()], run(build(partitioned), inputs))
+"""
+
+
 def test_aot_executor():
-    """CASE 12: TVM's ahead-of-time executor links no runtime module: refused, or right."""
-    mod = module(relay.nn.relu(conv(var("x", 1, 6, 5, 4))))
-    partitioned = partition_for_dnnl(mod)
-    inputs = inputs_for(mod)
-    try:
-        with tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True}):
-            lib = relay.build(
-                partitioned,
-                "llvm",
-                executor=relay.backend.Executor("aot", {"interface-api": "packed"}),
-                runtime=relay.backend.Runtime("cpp"),
-            )
-        executor = tvm.runtime.executor.AotModule(lib["default"](tvm.cpu()))
-        executor.set_input("x", inputs["x"])
-        executor.run()
-        result = [executor.get_output(0).numpy()]
-    except tvm.TVMError as error:
-        assert "dnnl" in str(error)
-    else:
-        assert_close(result, run(build(partitioned), inputs))
+    """CASE 12: it gives the same, or says clearly that it does not take regions."""
+    process = run_python(AOT, Path(__file__).parent)
+    assert process.returncode == 0, process.stdout + process.stderr[-2000:]
 
 
 SHARED_CPU = """
@@ -168,8 +172,8 @@ sys.path.insert(0, sys.argv[1])
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from helpers import *
 
-y = x = var("x", 1, 6, 9, 8)
-for i in range(6):
+y = var("x", 1, 6, 9, 8)
+for i in range(2):
     y = in_tvm(relay.nn.relu(conv2d(y, const(6, 6, 3, 3, seed=i), padding=(1, 1))))
 mod = module(y)
 inputs = inputs_for(mod)
@@ -189,10 +193,7 @@ print(time.perf_counter() - start)
 @pytest.mark.parametrize("policy", ["passive", None])
 def test_all_instances_on_one_core(policy):
     """CASES 24, 31: two instances and both thread pools on one core come to an end, with code 0."""
-    import helpers
-
-    directory = helpers.__file__.rsplit("/", 1)[0]
-    process = run_python(SHARED_CPU, directory, OMP_WAIT_POLICY=policy)
+    process = run_python(SHARED_CPU, Path(__file__).parent, OMP_WAIT_POLICY=policy)
     assert process.returncode == 0, process.stderr[-2000:]
     assert float(process.stdout.splitlines()[-1]) < 60  # 40 runs of some milliseconds
 
@@ -232,9 +233,14 @@ def test_constants_of_activations_are_not_assumed():
     y = conv(var("x", 1, 6, 5, 4))
     one, c = relay.const(1.0), relay.const
     softplus = relay.log(relay.add(c(2.0), relay.exp(y)))
+
+    def gelu(half, root):
+        normal = relay.add(one, relay.erf(relay.divide(y, c(root))))
+        return relay.multiply(relay.multiply(y, c(half)), normal)
+
     outputs = [
-        relay.multiply(relay.multiply(y, c(0.5)), relay.add(one, relay.erf(relay.divide(y, c(2.0))))),
-        relay.multiply(relay.multiply(y, c(0.25)), relay.add(one, relay.erf(relay.divide(y, c(1.41421356))))),
+        gelu(0.5, 2.0),
+        gelu(0.25, 1.41421356),
         relay.multiply(y, relay.tanh(softplus)),
         relay.multiply(y, relay.sigmoid(relay.multiply(y, c(1.5)))),
         relay.divide(relay.multiply(y, relay.clip(relay.add(y, c(2.0)), 0.0, 6.0)), c(6.0)),
@@ -246,7 +252,7 @@ def test_random_data_is_no_special_case():
     """CASE 19: what tests compare is neither zero, constant nor symmetric."""
     x = random(3, 17, 5)
     assert len(np.unique(x)) == x.size
-    assert 0.01 < abs(x.mean())
+    assert abs(x.mean()) > 0.01
     with pytest.raises(AssertionError):
         assert_close([x], [x * np.float32(1 + 1e-4)])
     with pytest.raises(AssertionError):  # a check of what oneDNN ran fails where it ran nothing
