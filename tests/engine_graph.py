@@ -386,8 +386,9 @@ def _batch_normalization(attrs, src, scale, shift, mean, variance):
 
 
 def _softmax(attrs, x):
-    e = np.exp(x - x.max(attrs["axis"], keepdims=True))
-    return e / e.sum(attrs["axis"], keepdims=True)
+    x = x - x.max(attrs["axis"], keepdims=True)
+    total = np.exp(x).sum(attrs["axis"], keepdims=True)
+    return x - np.log(total) if attrs["log"] else np.exp(x) / total
 
 
 OPERATIONS = {

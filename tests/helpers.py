@@ -58,6 +58,11 @@ def conv2d(data, weights, **attrs):
     return relay.nn.conv2d(data, weights, channels=channels, kernel_size=kernel, **attrs)
 
 
+def in_tvm(x):
+    """Return x in reverse order along its last axis: stays in TVM, and adds no rounding."""
+    return relay.reverse(x, -1)
+
+
 def build(mod, params=None, target="llvm", opt_level=3):
     with tvm.transform.PassContext(opt_level=opt_level):
         return relay.build(mod, target, params=params)

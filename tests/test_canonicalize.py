@@ -15,6 +15,7 @@ from helpers import (
     check,
     const,
     conv2d,
+    fused,
     inputs_for,
     module,
     op_names,
@@ -93,20 +94,39 @@ def test_batch_norm_of_dense():
     assert operators(module(y)) == {"nn.dense": 1, "add": 1}
 
 
-def test_batch_norm_of_nhwc_conv_stays():
-    """Its weights (HWIO) are not folded, and the result is right."""
-    x = var("x", N, H, W, C)
-    y = relay.nn.conv2d(
-        x,
-        const(3, 3, C, 4),
-        channels=4,
+def nhwc_conv(channels, weights, layout, groups=1):
+    return relay.nn.conv2d(
+        var("x", N, H, W, C),
+        weights,
+        channels=channels,
         kernel_size=(3, 3),
+        groups=groups,
         data_layout="NHWC",
-        kernel_layout="HWIO",
+        kernel_layout=layout,
     )
+
+
+def test_batch_norm_of_nhwc_conv():
+    """Its weights are (H, W, I, O)."""
+    y = nhwc_conv(4, const(3, 3, C, 4), "HWIO")
     mod = module(relay.nn.relu(batch_norm(y, 4, axis=3)[0]))
+    assert operators(mod) == FOLDED | {"nn.relu": 1}
+    assert fused(check(mod)) == ["convolution:eltwise_relu"]
+
+
+def test_batch_norm_of_nhwc_conv_along_h_stays():
+    y = nhwc_conv(4, const(3, 3, C, 4), "HWIO")
+    mod = module(relay.nn.relu(batch_norm(y, H - 2, axis=1)[0]))
     assert operators(mod)["nn.batch_norm"] == 1
-    assert check(mod) == []
+    check(mod)
+
+
+def test_batch_norm_of_depthwise_nhwc_conv_with_multiplier_stays():
+    """Its outputs are spread over two axes of the weights, (H, W, O, I)."""
+    y = nhwc_conv(2 * C, const(3, 3, C, 2), "HWOI", groups=C)
+    mod = module(relay.nn.relu(batch_norm(y, 2 * C, axis=3)[0]))
+    assert operators(mod)["nn.batch_norm"] == 1
+    check(mod)
 
 
 def test_bias_batch_norm_and_relu():

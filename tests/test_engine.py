@@ -284,13 +284,14 @@ def test_eltwise_of_a_convolution(name):
     check_fast(graph)
 
 
+@pytest.mark.parametrize("log", [0, 1])
 @pytest.mark.parametrize(
     ("shape", "axis"), [(s, a) for s in SHAPES[1:-1] for a in range(len(s))], ids=str
 )
-def test_softmax(shape, axis):
+def test_softmax(shape, axis, log):
     graph = Graph()
     x = graph.eltwise(graph.input(*shape), "linear", 20.0, 3.0)
-    graph.output(graph.node("softmax", [x], axis=axis))
+    graph.output(graph.node("softmax", [x], axis=axis, log=log))
     check(graph)
 
 
@@ -298,7 +299,7 @@ def test_softmax(shape, axis):
 def test_softmax_of_a_convolution(axis):
     graph = Graph()
     x = graph.convolution(graph.input(2, 3, 9, 8), (10, 3, 3, 3))
-    graph.output(graph.node("softmax", [x], axis=axis), x)
+    graph.output(graph.node("softmax", [x], axis=axis, log=0), x)
     check(graph)
 
 
@@ -600,7 +601,7 @@ def softmax_with(post_ops):
     graph = Graph()
     x = graph.input(2, 16, 6, 5)
     graph.constant(1, 16, 1, 1)
-    graph.output(graph.node("softmax", [x], post_ops, axis=1))
+    graph.output(graph.node("softmax", [x], post_ops, axis=1, log=0))
     return graph
 
 
@@ -744,7 +745,7 @@ def test_supports_refuses_empty_tensors(kind):
     graph.output(
         {
             "eltwise": lambda: graph.eltwise(x),
-            "softmax": lambda: graph.node("softmax", [x], axis=1),
+            "softmax": lambda: graph.node("softmax", [x], axis=1, log=0),
             "binary": lambda: graph.add(x, graph.constant(5, 1, 1)),
             "convolution": lambda: graph.convolution(x, (3, 5, 1, 1)),
         }[kind]()

@@ -325,7 +325,7 @@ def in_place_nodes(graph, x):
     """One node of each kind that may take its source's memory."""
     statistics = [graph.constant(C) for _ in range(3)] + [graph.constant(data=np.arange(1, C + 1))]
     yield graph.eltwise(x, "tanh")
-    yield graph.node("softmax", [x], axis=3)
+    yield graph.node("softmax", [x], axis=3, log=0)
     yield graph.node("batch_normalization", [x, *statistics], epsilon=1e-3)
     yield graph.add(x, graph.constant(C, 1, 1))
     yield graph.mul(graph.constant(*SHAPE), x)
@@ -471,7 +471,7 @@ def random_graphs(draw):
             operands = [x, draw(st.sampled_from(small))]
             y = graph.add(*(operands if draw(st.booleans()) else operands[::-1]))
         elif kind == "softmax":
-            y = graph.node("softmax", [x], axis=draw(st.sampled_from([1, 3])))
+            y = graph.node("softmax", [x], axis=draw(st.sampled_from([1, 3])), log=0)
         else:
             joined = graph.node("concat", [x, value()], axis=1)
             y = graph.convolution(joined, (C, 2 * C, 1, 1), post_ops=[eltwise("tanh")])
@@ -523,7 +523,7 @@ def block(graph=None):
     for _ in range(3):
         y = convolve(graph, x, 1, [relu()])
         x = convolve(graph, y, 3, add_relu(x))
-    y = graph.node("softmax", [x], axis=1)
+    y = graph.node("softmax", [x], axis=1, log=0)
     return graph.output(graph.convolution(y, (1, C, 3, 3)), y)
 
 

@@ -5,7 +5,7 @@ a bias is an argument of its primitive and no post-op.
 """
 
 import pytest
-from helpers import check, const, conv2d, fused, module, var
+from helpers import check, const, conv2d, fused, in_tvm, module, var
 from tvm import relay
 
 N, C, H, W = 2, 10, 7, 5
@@ -319,7 +319,7 @@ def test_sum_operand_read_by_tvm_later():
     y = relay.nn.relu(conv(x, seed=2))
     z = relay.add(conv(y, seed=3), x)
     runs(
-        module(z, relay.negative(x)),
+        module(z, in_tvm(x)),
         "convolution:eltwise_relu",
         "convolution:eltwise_relu",
         "convolution:binary_add",
@@ -482,13 +482,13 @@ def test_second_reader():
 
 def test_read_by_three():
     y = relay.nn.relu(conv(data()))
-    z = [relay.negative(y), conv(y, seed=2), relay.nn.max_pool2d(y)]
+    z = [in_tvm(y), conv(y, seed=2), relay.nn.max_pool2d(y)]
     runs(module(*z, y), "convolution:eltwise_relu", "convolution", "pooling")
 
 
 def test_read_by_tvm_and_by_us():
     y = conv(data())
-    runs(module(relay.nn.relu(y), relay.negative(y)), "convolution", "eltwise")
+    runs(module(relay.nn.relu(y), in_tvm(y)), "convolution", "eltwise")
 
 
 def test_add_to_itself():
@@ -516,7 +516,7 @@ def test_graph_ends_at_fused_op(end, post_op):
 
 def test_duplicate_outputs():
     y = relay.nn.relu(conv(data()))
-    runs(module(y, y, relay.negative(y)), "convolution:eltwise_relu")
+    runs(module(y, y, in_tvm(y)), "convolution:eltwise_relu")
 
 
 @pytest.mark.parametrize(
