@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 os.environ["TOPHUB_LOCATION"] = "NONE"
@@ -73,49 +74,56 @@ def main():
 
 
 def _work(tasks, results, max_operators):
-    from differential import Judge, Mismatch, reproducer
+    from differential import judge
+    from isolation import Isolated
+
+    with Isolated(judge) as isolated:
+        while True:
+            results.put(_run_batch(isolated, *tasks.get(), max_operators))
+
+
+def _run_batch(isolated, seed, size, max_operators):
+    """Return seed, failure as (program, message) or None, and what was counted."""
+    from differential import reproducer
     from graph_strategies import programs
 
-    with Judge() as judge:
-        while True:
-            seed, size = tasks.get()
-            judge.counts.clear()
-            judge.operators.clear()
-            failed, deadline = {}, math.inf
+    counts, operators, failed, deadline = Counter(), Counter(), {}, math.inf
 
-            @hypothesis.seed(seed)
-            @hypothesis.settings(
-                max_examples=size,
-                database=None,
-                deadline=None,
-                print_blob=False,
-                report_multiple_bugs=False,
-                verbosity=hypothesis.Verbosity.quiet,
-                suppress_health_check=list(hypothesis.HealthCheck),
-            )
-            @hypothesis.given(programs(max_operators), st.sampled_from([0] * 7 + [3]))
-            def compare(program, opt_level):
-                nonlocal deadline
-                key = program, opt_level
-                # Once time is up every other program passes, which ends the search for less.
-                if key not in failed and time.monotonic() < deadline:
-                    try:
-                        judge(program, opt_level)
-                    except Mismatch as error:
-                        failed[key] = error
-                        deadline = min(deadline, time.monotonic() + _SHRINK_SECONDS)
-                if key in failed:
-                    raise failed[key]
-
-            failure = None
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=size,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+        verbosity=hypothesis.Verbosity.quiet,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(programs(max_operators), st.sampled_from([0] * 7 + [3]))
+    def compare(program, opt_level):
+        nonlocal deadline
+        key = program, opt_level
+        # Once time is up every other program passes, which ends the search for a smaller one.
+        if key not in failed and time.monotonic() < deadline:
             try:
-                compare()
-            except Mismatch:
-                (program, opt_level), error = min(
-                    failed.items(), key=lambda item: (len(item[0][0].lines), len(item[0][0].source))
-                )
-                failure = reproducer(program, opt_level), str(error)
-            results.put((seed, failure, dict(judge.counts), dict(judge.operators)))
+                names = isolated(program.source, opt_level)
+            except AssertionError as error:
+                failed[key] = error
+                deadline = min(deadline, time.monotonic() + _SHRINK_SECONDS)
+            else:
+                counts["graphs"] += 1
+                counts["offloaded" if names else "nothing offloaded"] += 1
+                counts["not for TVM"] += names is None
+                operators.update(names or ())
+        if key in failed:
+            raise failed[key]
+
+    try:
+        compare()
+    except AssertionError:
+        smallest = min(failed, key=lambda key: (len(key[0].lines), len(key[0].source)))
+        return seed, (reproducer(*smallest), str(failed[smallest])), counts, operators
+    return seed, None, counts, operators
 
 
 if __name__ == "__main__":

@@ -1,21 +1,11 @@
-"""Judges random programs: the partitioned build against plain TVM, in a process of its own.
+"""Compares the partitioned build of a graph with plain TVM, as closely as rounding allows."""
 
-The process under test may crash; that is then a result like any other, and Hypothesis shrinks it
-as it shrinks a wrong number.
-"""
-
-import functools
-import multiprocessing
-import tempfile
 import traceback
-from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import tvm
 from graph_strategies import NAMES
 from helpers import build, build_plainly, inputs_for, module, offloaded, run
-from tvm.relay.backend import te_compiler
 
 from tvm_dnnl_byoc import partition_for_dnnl
 
@@ -136,75 +126,8 @@ def _compare(i, actual, expected, perturbed):
     )
 
 
-class Judge:
-    """Runs ``check`` in another process, and in a new one after a crash."""
-
-    def __init__(self):
-        self.counts = Counter()
-        self.operators = Counter()
-        self._process = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-
-    def stop(self):
-        if self._process:
-            self._process.kill()
-            self._process.join()
-            self._process = None
-
-    def __call__(self, program, opt_level=0):
-        """Raise Mismatch if the program fails, or if its process dies or hangs."""
-        if self._process is None:
-            self._start()
-        self._pipe.send((program.source, opt_level))
-        if not self._pipe.poll(_TIMEOUT):
-            self.stop()
-            raise Mismatch(f"no answer within {_TIMEOUT} s")
-        try:
-            kind, value = self._pipe.recv()
-        except EOFError:
-            self._process.join()
-            code, log = self._process.exitcode, Path(self._log.name).read_text(errors="replace")
-            self._process = None
-            raise Mismatch(f"the process died with exit code {code}:\n{log[-2000:]}") from None
-        if kind == "failed":
-            raise Mismatch(value)
-        self.counts["graphs"] += 1
-        if value is None:
-            self.counts["not for TVM"] += 1
-            return
-        self.counts["offloaded"] += bool(value)
-        self.operators.update(value)
-
-    def _start(self):
-        self._log = tempfile.NamedTemporaryFile(suffix=".log")
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._log.name), daemon=True)
-        self._process.start()
-        theirs.close()
-
-
-def _serve(pipe, log):
-    import os
-
-    file = os.open(log, os.O_WRONLY | os.O_APPEND)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    # TVM evaluates it anew for every shape that it lowers.
-    te_compiler.libinfo = functools.cache(te_compiler.libinfo)
-    while True:
-        try:
-            source, opt_level = pipe.recv()
-        except EOFError:
-            return
-        scope = dict(NAMES)
-        exec(source, scope)
-        try:
-            pipe.send(("passed", check(scope["outputs"], opt_level)))
-        except Mismatch as error:
-            pipe.send(("failed", str(error)))
+def judge(source, opt_level):
+    """Check the graph that a program's source makes; see ``check``. To be called isolated."""
+    scope = dict(NAMES)
+    exec(source, scope)
+    return check(scope["outputs"], opt_level)

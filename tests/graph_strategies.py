@@ -486,10 +486,7 @@ def _activation(g):
 def _binary(g):
     x = g.source()
     same = [n for n, v in g.values.items() if v == g.values[x]]
-    if g.integer(0, 2) == 0:
-        y = g.pick(same)
-    else:
-        y = g.weight(g.broadcastable(g.shape(x)))
+    y = g.pick(same) if g.rarely() or g.rarely() else g.weight(g.broadcastable(g.shape(x)))
     name = g.pick(
         ("add", "add", "add", "multiply", "subtract", "divide", "maximum", "minimum", "power")
     )
