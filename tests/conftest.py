@@ -22,3 +22,8 @@ def pytest_addoption(parser):
     parser.addoption(
         "--all-models", action="store_true", help="run test_models.py on all 24 networks"
     )
+    parser.addoption(
+        "--all-onnx-nodes",
+        action="store_true",
+        help="run test_onnx_conformance.py on all node tests of the onnx package",
+    )
