@@ -11,8 +11,9 @@ from tvm_dnnl_byoc import partition_for_dnnl
 
 # Relative to the scale of an output. What a program makes of rounding in its inputs comes on top.
 _TOLERANCE = 1e-5
-# Plain schedules for any processor: these build in half the time of those for x86.
-_TARGET = "llvm -keys=generic -opt-level=0"
+# Schedules for any processor build in half the time of those for x86, but some are wrong: that of
+# grouped conv1d ignores the groups. So what fails with them is judged anew.
+_TARGETS = ("llvm -keys=generic -opt-level=0", "llvm -opt-level=0")
 _PERTURBATION = 1e-6
 _TIMEOUT = 300  # seconds for one program
 
@@ -52,49 +53,55 @@ def check(outputs, opt_level=0):
     """
     mod = module(*outputs)
     inputs = inputs_for(mod)
+    if not opt_level:
+        try:
+            return _check(mod, inputs, _TARGETS[0], 0)
+        except Exception:
+            pass
     try:
-        plain = _build(mod)
-        expected = run(plain, inputs)
-    except Exception:
+        return _check(mod, inputs, _TARGETS[1], opt_level)
+    except Untestable:
         return None
+
+
+class Untestable(Exception):
+    """Plain TVM does not build the graph, or not twice the same."""
+
+
+def _check(mod, inputs, target, opt_level):
+    def evaluate(built, opt_level):
+        return run(
+            build(built, target="llvm" if opt_level else target, opt_level=opt_level), inputs
+        )
+
+    try:
+        plain = build(mod, target=target, opt_level=0)
+        expected = run(plain, inputs)
+        if opt_level:
+            optimised = evaluate(mod, opt_level)
+    except Exception as error:
+        raise Untestable from error
     change = np.random.default_rng(0)
     perturbed = [run(plain, _perturb(inputs, change)) for _ in range(2)]
+    if opt_level:
+        perturbed.append(optimised)
 
     before = tvm.ir.structural_hash(mod)
     try:
         partitioned = partition_for_dnnl(mod, keep_light_regions=True)
         if tvm.ir.structural_equal(mod, partitioned):
             return []
-        lib = _build(partitioned, opt_level)
-        actual = run(lib, inputs)
+        actual = evaluate(partitioned, opt_level)
     except Exception:
-        if opt_level and _fails(lambda: run(_build(mod, opt_level), inputs)):
-            return None  # TVM's own fault
         raise Mismatch(traceback.format_exc(limit=-3)) from None
     if tvm.ir.structural_hash(mod) != before:
         raise Mismatch("the caller's module was changed")
-    again = run(lib, inputs)
     try:
-        for i, (a, b, e) in enumerate(zip(actual, again, expected, strict=True)):
+        for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
             _compare(i, a, e, [p[i] for p in perturbed])
-            np.testing.assert_array_equal(a, b, f"output {i}: another result in the second run")
     except AssertionError as error:
-        if opt_level and not np.allclose(run(_build(mod, opt_level), inputs)[i], e, 1e-4, 1e-4):
-            return None  # TVM's own fault
         raise Mismatch(f"{error}\n\n{partitioned}") from None
     return offloaded(partitioned)[0]
-
-
-def _build(mod, opt_level=0):
-    return build(mod, target="llvm" if opt_level else _TARGET, opt_level=opt_level)
-
-
-def _fails(action):
-    try:
-        action()
-    except Exception:
-        return True
-    return False
 
 
 def _perturb(inputs, rng):
