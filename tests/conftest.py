@@ -20,3 +20,8 @@ def _cached_libinfo():
 
 def pytest_addoption(parser):
     parser.addoption("--all-models", action="store_true", help="run test_models.py on all models")
+    parser.addoption(
+        "--all-onnx-nodes",
+        action="store_true",
+        help="run test_onnx_conformance.py on all node tests of the onnx package",
+    )

@@ -15,7 +15,9 @@ from .regions import find_regions
 from .units import UnitGraph
 
 
-def partition_for_dnnl(mod: tvm.IRModule, params: dict | None = None) -> tvm.IRModule:
+def partition_for_dnnl(
+    mod: tvm.IRModule, params: dict | None = None, keep_light_regions: bool = False
+) -> tvm.IRModule:
     """Offload to oneDNN what it runs well; the rest stays as it is, for TVM.
 
     Parameters
@@ -25,6 +27,9 @@ def partition_for_dnnl(mod: tvm.IRModule, params: dict | None = None) -> tvm.IRM
     params : dict of str to tvm.nd.NDArray or numpy.ndarray, optional
         The weights. Without them nothing can be folded or prepacked: weights are then arguments
         like any other, repacked at every call.
+    keep_light_regions : bool
+        Whether to keep the regions in which no operator is worth the way over their border, such
+        as a lone softmax. This makes models slower; it is for tests of the operators.
 
     Returns
     -------
@@ -48,7 +53,7 @@ def partition_for_dnnl(mod: tvm.IRModule, params: dict | None = None) -> tvm.IRM
             result[var] = simplify(function)
     result = relay.transform.InferType()(result)
     for var, function in _partitionable(result):
-        _partition(result, var, function)
+        _partition(result, var, function, keep_light_regions)
     return relay.transform.InferType()(result)
 
 
@@ -63,10 +68,12 @@ def _partitionable(mod: tvm.IRModule) -> list[tuple[relay.GlobalVar, relay.Funct
     return sorted(items, key=lambda item: item[0].name_hint)
 
 
-def _partition(mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function) -> None:
+def _partition(
+    mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function, keep_light_regions: bool
+) -> None:
     """Replace the regions of one function by calls, and add them to the module."""
     graph = UnitGraph(function.body)
-    groups = find_regions(graph.nodes)
+    groups = find_regions(graph.nodes, keep_light_regions)
     regions = len(groups)
     grouped = {unit for group in groups for unit in group}
     groups += [[unit] for unit in range(len(graph.units)) if unit not in grouped]

@@ -13,13 +13,13 @@ class Node:
     heavy: bool = False
 
 
-def find_regions(nodes: Sequence[Node]) -> list[list[int]]:
+def find_regions(nodes: Sequence[Node], keep_light: bool = False) -> list[list[int]]:
     """Group the supported nodes into regions that can each run as one unit.
 
     A node's level is the number of borders between supported and unsupported nodes on the worst
     path to it; a path that leaves a level never comes back, so the supported nodes of one level
     can be merged without making a cycle. A region is a connected piece of a level. Regions with
-    no heavy node are dissolved, which may let others grow together.
+    no heavy node are dissolved, which may let others grow together, unless `keep_light`.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def find_regions(nodes: Sequence[Node]) -> list[list[int]]:
     while True:
         regions = _connected_levels(nodes, supported)
         light = [r for r in regions if not any(nodes[i].heavy for i in r)]
-        if not light:
+        if not light or keep_light:
             return regions
         for region in light:
             for i in region:
