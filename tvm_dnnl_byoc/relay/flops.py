@@ -44,7 +44,7 @@ def count_multiply_adds(mod: tvm.IRModule, compiler: str = "dnnl") -> MultiplyAd
     uses: Counter[str] = Counter()
     for var, function in mod.functions.items():
         calls = _calls(function)
-        per_function[var.name_hint] = sum(_multiply_adds(call) for call in calls)
+        per_function[var.name_hint] = sum(multiply_adds(call) for call in calls)
         uses.update(call.op.name_hint for call in calls if isinstance(call.op, tvm.ir.GlobalVar))
 
     offloaded = _offloaded(mod, compiler)
@@ -76,7 +76,14 @@ def _calls(function: relay.Function) -> list[relay.Call]:
     return calls
 
 
-def _multiply_adds(call: relay.Call) -> int:
+def multiply_adds(call: relay.Call) -> int:
+    """Return the multiply-adds of one type-inferred call; 0 if it is none of those counted.
+
+    Raises
+    ------
+    ValueError
+        If a counted operator has a dynamic shape.
+    """
     rule = _RULES.get(call.op.name) if isinstance(call.op, tvm.ir.Op) else None
     return rule(call) if rule else 0
 

@@ -1,5 +1,6 @@
 """Moves what oneDNN runs well into functions of their own."""
 
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
 import tvm
@@ -13,6 +14,24 @@ from .dataflow import inputs_of, with_body, with_inputs
 from .region_function import build_region
 from .regions import find_regions
 from .units import UnitGraph
+
+
+@dataclass(frozen=True)
+class PartitionedFunction:
+    """What became of a function.
+
+    Attributes
+    ----------
+    name : str
+    graph : UnitGraph
+        Its canonical body.
+    regions : dict of str to list of int
+        By the region's symbol: the units of the graph that are in it.
+    """
+
+    name: str
+    graph: UnitGraph
+    regions: dict[str, list[int]]
 
 
 def partition_for_dnnl(
@@ -42,6 +61,13 @@ def partition_for_dnnl(
     TypeError
         If ``mod`` is not a Relay module.
     """
+    return partition(mod, params, keep_light_regions)[0]
+
+
+def partition(
+    mod: tvm.IRModule, params: dict | None = None, keep_light_regions: bool = False
+) -> tuple[tvm.IRModule, list[PartitionedFunction]]:
+    """Do as ``partition_for_dnnl``, and say what became of each function."""
     if not isinstance(mod, tvm.IRModule):
         raise TypeError(f"expected a tvm.IRModule, got {type(mod).__name__}")
     result = tvm.IRModule(mod.functions, mod.type_definitions, attrs=mod.attrs)
@@ -52,9 +78,11 @@ def partition_for_dnnl(
         for var, function in _partitionable(result):
             result[var] = simplify(function)
     result = relay.transform.InferType()(result)
-    for var, function in _partitionable(result):
+    functions = [
         _partition(result, var, function, keep_light_regions)
-    return relay.transform.InferType()(result)
+        for var, function in _partitionable(result)
+    ]
+    return relay.transform.InferType()(result), functions
 
 
 def _partitionable(mod: tvm.IRModule) -> list[tuple[relay.GlobalVar, relay.Function]]:
@@ -70,11 +98,12 @@ def _partitionable(mod: tvm.IRModule) -> list[tuple[relay.GlobalVar, relay.Funct
 
 def _partition(
     mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function, keep_light_regions: bool
-) -> None:
+) -> PartitionedFunction:
     """Replace the regions of one function by calls, and add them to the module."""
     graph = UnitGraph(function.body)
     groups = find_regions(graph.nodes, keep_light_regions)
     regions = len(groups)
+    done = PartitionedFunction(var.name_hint, graph, {})
     grouped = {unit for group in groups for unit in group}
     groups += [[unit] for unit in range(len(graph.units)) if unit not in grouped]
     group_of = {unit: number for number, group in enumerate(groups) for unit in group}
@@ -98,6 +127,7 @@ def _partition(
             continue
         region = build_region(graph, groups[number])
         symbol = _free_name(mod, f"tvmgen_default_dnnl_{var.name_hint}_", number)
+        done.regions[symbol] = groups[number]
         region_var = relay.GlobalVar(symbol)
         mod[region_var] = region.function.with_attr(
             {"global_symbol": symbol, "Compiler": "dnnl", "Primitive": 1, "Inline": 1}
@@ -106,6 +136,7 @@ def _partition(
         for i, output in enumerate(region.outputs):
             new[output] = call if len(region.outputs) == 1 else relay.TupleGetItem(call, i)
     mod[var] = with_body(function, now(function.body))
+    return done
 
 
 def _free_name(mod: tvm.IRModule, prefix: str, number: int) -> str:

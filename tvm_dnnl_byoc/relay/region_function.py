@@ -34,13 +34,7 @@ def build_region(graph: UnitGraph, units: list[int]) -> Region:
     for unit in units:
         local[graph.value(unit)] = _chain_call(graph.units[unit], graph.inputs(unit), local)
 
-    read_outside = {graph.body} | {
-        e
-        for unit, node in enumerate(graph.nodes)
-        if unit not in set(units)
-        for e in graph.inputs(unit)
-    }
-    outputs = [graph.value(unit) for unit in units if graph.value(unit) in read_outside]
+    outputs = outputs_of(graph, units)
     results = [local[e] for e in outputs]
     # With its type: TVM may infer the caller, which takes the tuple apart, before the region.
     types = [e.checked_type for e in outputs]
@@ -49,6 +43,15 @@ def build_region(graph: UnitGraph, units: list[int]) -> Region:
     else:
         function = relay.Function(params, Tuple(results), relay.TupleType(types))
     return Region(function, list(inputs), outputs)
+
+
+def outputs_of(graph: UnitGraph, units: list[int]) -> list[Expr]:
+    """Return what others than these units read of them, in order."""
+    inside = set(units)
+    read_outside = {graph.body} | {
+        e for unit in range(len(graph.nodes)) if unit not in inside for e in graph.inputs(unit)
+    }
+    return [graph.value(unit) for unit in units if graph.value(unit) in read_outside]
 
 
 def _chain_call(chain: list[Expr], inputs: list[Expr], local: dict[Expr, Expr]) -> Expr:

@@ -14,6 +14,7 @@ class UnitGraph:
     Attributes
     ----------
     body : Expr
+    found : Chains
     units : list of list of Expr
         Each a chain of expressions of which the last is its value.
     nodes : list of Node
@@ -22,7 +23,8 @@ class UnitGraph:
 
     def __init__(self, body: Expr):
         self.body = body
-        chains = {chain[-1]: chain for chain in find_chains(body)}
+        self.found = find_chains(body)
+        chains = {chain[-1]: chain for chain in self.found.chains}
         fused = {expr for chain in chains.values() for expr in chain}
         self.units: list[list[Expr]] = []
         self.nodes: list[Node] = []

@@ -10,13 +10,8 @@ void build_resampling(PlanBuilder& b, const Node& node) {
   memory::dims dst_shape = node.attr<memory::dims>("size");
   expect(b.shape(src).size() >= 3 && dst_shape.size() + 2 == b.shape(src).size(), b, node,
          "a size for each spatial dimension of src");
-  for (const PostOp& op : node.post_ops) {
-    // oneDNN 3.2's simple:any accepts them, but reads their operands in the wrong places.
-    if (op.has_operand())
-      throw Unsupported("resampling: expected post-ops that need no operand, got binary or prelu");
-  }
   dst_shape.insert(dst_shape.begin(), {b.shape(src)[0], b.shape(src)[1]});
-  refuse_operands(node);  // oneDNN 3.2's simple:any accepts one, but reads it wrongly
+  refuse_operands(node);  // oneDNN 3.2's simple:any accepts one, but reads it in the wrong places
 
   using Pd = dnnl::resampling_forward::primitive_desc;
   const auto [pd, post_ops] =

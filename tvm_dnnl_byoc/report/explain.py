@@ -1,0 +1,176 @@
+"""Partitions a module, and reports what became of each operator."""
+
+from collections import Counter
+
+import tvm
+from tvm import relay, tir
+from tvm.relay.expr import Constant, Expr
+
+from ..relay.composed import activation_of
+from ..relay.dataflow import op_name
+from ..relay.flops import multiply_adds
+from ..relay.operators import operator_of
+from ..relay.partition import PartitionedFunction, partition
+from ..relay.region_function import outputs_of
+from ..relay.units import UnitGraph
+from .model import Node, OperatorKind, Region, Report
+
+LIGHT = (
+    "its region would have no convolution or matrix product: "
+    "the way over the border would cost more than oneDNN gains"
+)
+UNKNOWN = "not an operator that oneDNN is used for"
+OPAQUE = "control flow, or a call of a function: only TVM runs it"
+
+
+def explain(mod: tvm.IRModule, params: dict | None = None) -> Report:
+    """Say what ``partition_for_dnnl`` offloads of a module, and why the rest stays in TVM.
+
+    >>> explain(mod, params).print()
+
+    Parameters
+    ----------
+    mod : tvm.IRModule
+        A Relay module. It is not changed.
+    params : dict of str to tvm.nd.NDArray or numpy.ndarray, optional
+        The weights.
+
+    Raises
+    ------
+    TypeError
+        If ``mod`` is not a Relay module.
+    """
+    _, functions = partition(mod, params)
+    collector = _Collector()
+    for function in functions:
+        collector.add(function)
+    return collector.report()
+
+
+class _Collector:
+    def __init__(self):
+        self.alone: Counter[str] = Counter()  # by operator
+        self.fused: Counter[tuple[str, str]] = (
+            Counter()
+        )  # by operator, and the one it is fused into
+        self.stayed: Counter[tuple[str, str]] = Counter()  # by operator and reason
+        self.unfused: Counter[tuple[str, str]] = Counter()
+        self.regions: list[Region] = []
+        self.nodes: list[Node] = []
+        self.work: list[tuple[bool, int | None]] = []  # offloaded, multiply-adds
+
+    def add(self, function: PartitionedFunction) -> None:
+        graph = function.graph
+        symbol_of = {unit: symbol for symbol, units in function.regions.items() for unit in units}
+        first = len(self.nodes)
+        work: list[int | None] = []
+        for unit, chain in enumerate(graph.units):
+            calls = [expr for expr in chain if _name(expr)]
+            symbol = symbol_of.get(unit)
+            work.append(_work(calls))
+            self.work.append((symbol is not None, work[-1]))
+            reasons = [] if symbol else [self.reason(expr, graph) for expr in calls]
+            if symbol:
+                self.count_offloaded(calls, graph.found.unfused)
+            else:
+                self.stayed.update(zip(map(_name, calls), reasons, strict=True))
+            self.nodes.append(
+                Node(
+                    operators=[_name(expr) for expr in calls] or [type(chain[-1]).__name__],
+                    shape=_shape(chain[-1]),
+                    inputs=[first + j for j in graph.nodes[unit].inputs],
+                    region=symbol,
+                    reason="" if symbol else (reasons[0] if reasons else OPAQUE),
+                )
+            )
+        for symbol, units in function.regions.items():
+            self.regions.append(_region(symbol, units, function, work))
+
+    def count_offloaded(self, calls: list[Expr], unfused: dict[Expr, str]) -> None:
+        head, *rest = map(_name, calls)
+        self.alone[head] += 1
+        if calls[0] in unfused:
+            self.unfused[head, unfused[calls[0]]] += 1
+        self.fused.update((name, head) for name in rest)
+
+    @staticmethod
+    def reason(expr: Expr, graph: UnitGraph) -> str:
+        if operator_of(expr) is None:
+            return UNKNOWN
+        reason = graph.found.refusals.get(expr)
+        return reason.removeprefix(f"{_name(expr)}: ") if reason else LIGHT
+
+    def report(self) -> Report:
+        names = {*self.alone, *(name for name, _ in self.fused | self.stayed)}
+
+        def texts(counter: Counter, name: str) -> dict[str, int]:
+            return {text: n for (key, text), n in sorted(counter.items()) if key == name}
+
+        kinds = []
+        for name in names:
+            fused, stayed = texts(self.fused, name), texts(self.stayed, name)
+            offloaded = self.alone[name] + sum(fused.values())
+            kinds.append(
+                OperatorKind(
+                    name,
+                    count=offloaded + sum(stayed.values()),
+                    offloaded=offloaded,
+                    alone=self.alone[name],
+                    fused=fused,
+                    stayed=stayed,
+                    unfused=texts(self.unfused, name),
+                )
+            )
+        kinds.sort(key=lambda kind: (-kind.count, kind.name))
+        return Report(
+            kinds,
+            self.regions,
+            self.nodes,
+            multiply_adds=_total([n for _, n in self.work]),
+            offloaded_multiply_adds=_total([n for offloaded, n in self.work if offloaded]),
+        )
+
+
+def _region(
+    symbol: str, units: list[int], function: PartitionedFunction, work: list[int | None]
+) -> Region:
+    graph = function.graph
+    inside = {graph.value(unit) for unit in units}
+    read = {
+        e
+        for unit in units
+        for e in graph.inputs(unit)
+        if e not in inside and not isinstance(e, Constant)
+    }
+    return Region(
+        symbol,
+        operators=sum(bool(_name(expr)) for unit in units for expr in graph.units[unit]),
+        primitives=len(units),
+        inputs=len(read),
+        outputs=len(outputs_of(graph, units)),
+        multiply_adds=_total([work[unit] for unit in units]),
+    )
+
+
+def _name(expr: Expr) -> str | None:
+    """Return the name of an operator's call, or of a composed activation's; None for the rest."""
+    return activation_of(expr) or op_name(expr)
+
+
+def _work(calls: list[Expr]) -> int | None:
+    try:
+        return sum(multiply_adds(call) for call in calls)
+    except ValueError:  # a dynamic shape
+        return None
+
+
+def _total(counts: list[int | None]) -> int | None:
+    return None if None in counts else sum(counts)
+
+
+def _shape(expr: Expr) -> str:
+    type_ = expr.checked_type
+    if not isinstance(type_, relay.TensorType):
+        return "tuple" if isinstance(type_, relay.TupleType) else ""
+    sizes = [str(size) if isinstance(size, tir.IntImm) else "?" for size in type_.shape]
+    return f"({', '.join(sizes)}) {type_.dtype}"
