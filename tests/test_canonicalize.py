@@ -250,6 +250,7 @@ def test_tiny_variance():
 )
 @pytest.mark.parametrize("shape", [(C, 1, 1), (1, C, 1, 1), ()])
 def test_scale_before_conv(groups, channels, inputs, shape):
+    """CASE 22."""
     x = relay.multiply(relay.nn.relu(var("x", *SHAPE)), const(*shape))
     y = conv2d(x, const(channels, inputs, 3, 2, seed=2), groups=groups, padding=(1, 0, 1, 1))
     assert operators(module(y)) == {"nn.relu": 1, "nn.conv2d": 1}
