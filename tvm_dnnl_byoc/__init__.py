@@ -13,6 +13,7 @@ native.load_relay()
 
 from .profile import build_info, profile  # noqa: E402 (TVM is checked before it is imported)
 from .relay import partition_for_dnnl  # noqa: E402
+from .report import explain  # noqa: E402
 
 __version__ = "0.1.0"
-__all__ = ["build_info", "partition_for_dnnl", "profile"]
+__all__ = ["build_info", "explain", "partition_for_dnnl", "profile"]

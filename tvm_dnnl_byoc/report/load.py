@@ -1,0 +1,85 @@
+"""Reads a model file for a report."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import tvm
+from tvm import relay
+
+from .requirements import load
+
+
+class ModelError(ValueError):
+    """A model that cannot be read as it was asked for."""
+
+
+def load_model(path: Path, shapes: Sequence[str] = ()) -> tuple[tvm.IRModule, dict]:
+    """Return an ONNX model, or a Relay module that ``tvm.ir.save_json`` wrote, and its weights.
+
+    Parameters
+    ----------
+    path : Path
+    shapes : sequence of str
+        ``name=1,3,224,224`` for each input whose sizes the ONNX model leaves open.
+
+    Raises
+    ------
+    ModelError
+        If the file is no such model, or a size is not known.
+    ImportError
+        If onnx is needed and not installed.
+    OSError
+        If the file cannot be read.
+    """
+    content = path.read_bytes()
+    if content[:1] == b"{":
+        return _relay_module(path, content), {}
+    return _onnx_model(path, content, dict(map(_parse_shape, shapes)))
+
+
+def _relay_module(path: Path, content: bytes) -> tvm.IRModule:
+    try:
+        json.loads(content)
+        module = tvm.ir.load_json(content.decode())
+    except (ValueError, tvm.TVMError) as error:
+        raise ModelError(f"{path}: expected a Relay module as JSON, got other content") from error
+    if not isinstance(module, tvm.IRModule):
+        raise ModelError(f"{path}: expected a Relay module, got {type(module).__name__}")
+    return relay.transform.InferType()(module)
+
+
+def _onnx_model(path: Path, content: bytes, shapes: dict[str, list[int]]):
+    onnx = load("onnx")
+    try:
+        model = onnx.load_model_from_string(content)
+        if not model.graph.node:
+            raise ValueError("no nodes")
+    except Exception as error:  # protobuf's DecodeError, which is no ValueError
+        raise ModelError(f"{path}: expected an ONNX model, got other content") from error
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = {i.name: i for i in model.graph.input if i.name not in weights}
+    unknown = sorted(shapes.keys() - inputs.keys())
+    if unknown:
+        raise ModelError(
+            f"--shape: expected one of the inputs {', '.join(inputs)}, got {', '.join(unknown)}"
+        )
+    for name, value in inputs.items():
+        sizes = value.type.tensor_type.shape.dim
+        if name not in shapes:
+            if any(not size.HasField("dim_value") or size.dim_value < 1 for size in sizes):
+                given = ",".join(str(size.dim_value or size.dim_param or "?") for size in sizes)
+                raise ModelError(
+                    f"input {name}: expected static sizes, got ({given}): "
+                    f"pass --shape {name}=" + ",".join(str(s.dim_value or "N") for s in sizes)
+                )
+            shapes[name] = [size.dim_value for size in sizes]
+    return relay.frontend.from_onnx(model, shapes, freeze_params=True)
+
+
+def _parse_shape(text: str) -> tuple[str, list[int]]:
+    name, _, sizes = text.rpartition("=")
+    try:
+        return name, [int(size) for size in sizes.split(",")]
+    except ValueError:
+        raise ModelError(f"--shape: expected name=1,3,224,224, got {text}") from None
