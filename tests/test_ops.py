@@ -487,3 +487,10 @@ def test_infinity_passes_a_bound_on_the_other_side(limited):
     low, high = (-np.inf, 0.5) if limited == "minimum" else (0.5, np.inf)
     lib = build(partition_for_dnnl(module(y)))
     np.testing.assert_array_equal(run(lib, {"x": data})[0], np.clip(product, low, high))
+
+
+@pytest.mark.parametrize("limit", [relay.minimum, relay.maximum], ids=["minimum", "maximum"])
+def test_two_limits_on_one_side_are_none_on_the_other(limit):
+    y = relay.nn.dense(var("x", 1, 4), relay.const(np.eye(4, dtype="float32")))
+    y = limit(limit(y, relay.const(0.5)), relay.const(0.75))
+    check(module(y), inputs={"x": np.array([[-1e9, 1e9, 3e8, -2.0]], "float32")})
