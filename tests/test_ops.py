@@ -5,7 +5,19 @@ Results are read by a TVM operator as well: padding of a blocked layout would be
 
 import numpy as np
 import pytest
-from helpers import check, const, conv2d, fused, in_tvm, module, offloaded, random, var
+from helpers import (
+    build,
+    check,
+    const,
+    conv2d,
+    fused,
+    in_tvm,
+    module,
+    offloaded,
+    random,
+    run,
+    var,
+)
 from tvm import relay
 
 from tvm_dnnl_byoc import partition_for_dnnl
@@ -473,3 +485,26 @@ def test_no_step_is_a_reference_implementation():
     steps = check(module(y))
     assert len(steps) >= 8
     assert not [step for step in steps if step["impl"].startswith("ref")]
+
+
+@pytest.mark.parametrize("limited", ["maximum", "minimum", "clip"])
+def test_infinity_passes_a_bound_on_the_other_side(limited):
+    x = relay.nn.dense(var("x", 1, 4), relay.const(np.eye(4, dtype="float32") * 2))
+    y = {
+        "maximum": lambda: relay.maximum(x, relay.const(0.5)),
+        "minimum": lambda: relay.minimum(x, relay.const(0.5)),
+        "clip": lambda: relay.clip(x, 0.5, float("inf")),
+    }[limited]()
+
+    data = np.array([[3e38, -3e38, 0.125, 1.0]], "float32")
+    product = np.array([[np.inf, -np.inf, 0.25, 2.0]], "float32")
+    low, high = (-np.inf, 0.5) if limited == "minimum" else (0.5, np.inf)
+    lib = build(partition_for_dnnl(module(y)))
+    np.testing.assert_array_equal(run(lib, {"x": data})[0], np.clip(product, low, high))
+
+
+@pytest.mark.parametrize("limit", [relay.minimum, relay.maximum], ids=["minimum", "maximum"])
+def test_two_limits_on_one_side_are_none_on_the_other(limit):
+    y = relay.nn.dense(var("x", 1, 4), relay.const(np.eye(4, dtype="float32")))
+    y = limit(limit(y, relay.const(0.5)), relay.const(0.75))
+    check(module(y), inputs={"x": np.array([[-1e9, 1e9, 3e8, -2.0]], "float32")})

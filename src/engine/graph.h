@@ -49,7 +49,8 @@
  *   {"kind": "prelu", "src1": tensor id of the weights, which broadcast}
  *
  * Whether an addition becomes oneDNN's in-place "sum" is the engine's decision. Eltwise and binary
- * algs are oneDNN's algorithm names without their prefix: eltwise_relu is "relu".
+ * algs are oneDNN's algorithm names without their prefix: eltwise_relu is "relu". An alpha or beta
+ * that float cannot hold is infinite: JSON has no infinity.
  */
 #ifndef DNNL_BYOC_ENGINE_GRAPH_H_
 #define DNNL_BYOC_ENGINE_GRAPH_H_

@@ -15,12 +15,13 @@ json eltwise(const char* alg, double alpha = 0, double beta = 0) {
   return {{"kind", "eltwise"}, {"alg", alg}, {"alpha", alpha}, {"beta", beta}};
 }
 
-/*! \brief A bound of clip: JSON has no infinity, and float has no more than its largest. */
-double finite(const Source& s, const char* name) {
-  constexpr double kMax = std::numeric_limits<float>::max();
+/*! \brief No bound. JSON has no infinity, but the engine takes what float cannot hold for it. */
+constexpr double kInfinite = std::numeric_limits<double>::max();
+
+double bound(const Source& s, const char* name) {
   const double value = get_float(s.attrs, name);
   s.expect(value == value, "expected a number as ", name, ", got NaN");
-  return std::clamp(value, -kMax, kMax);
+  return std::clamp(value, -kInfinite, kInfinite);
 }
 
 using Unary = json (*)(const Source&);
@@ -28,8 +29,7 @@ using Unary = json (*)(const Source&);
 const std::map<std::string, Unary> kUnary = {
     {"nn.relu", [](const Source&) { return eltwise("relu"); }},
     {"nn.leaky_relu", [](const Source& s) { return eltwise("relu", get_float(s.attrs, "alpha")); }},
-    {"clip",
-     [](const Source& s) { return eltwise("clip", finite(s, "a_min"), finite(s, "a_max")); }},
+    {"clip", [](const Source& s) { return eltwise("clip", bound(s, "a_min"), bound(s, "a_max")); }},
     {"sigmoid", [](const Source&) { return eltwise("logistic"); }},
     {"tanh", [](const Source&) { return eltwise("tanh"); }},
     {"fast_tanh", [](const Source&) { return eltwise("tanh"); }},
@@ -60,8 +60,8 @@ std::optional<json> with_scalar(const Source& s, int x) {
   if (s.op == "add") return eltwise("linear", 1, c);
   if (s.op == "multiply") return eltwise("linear", c, 0);
   if (s.op == "subtract") return x == 0 ? eltwise("linear", 1, -c) : eltwise("linear", -1, c);
-  if (s.op == "maximum") return eltwise("clip", c, kMax);
-  if (s.op == "minimum") return eltwise("clip", -kMax, c);
+  if (s.op == "maximum") return eltwise("clip", c, kInfinite);
+  if (s.op == "minimum") return eltwise("clip", -kInfinite, c);
   if (s.op == "power" && x == 0) return eltwise("pow", 1, c);
   if (s.op == "divide" && x == 0 && std::isnormal(1 / c)) return eltwise("linear", 1 / c, 0);
   return std::nullopt;

@@ -90,6 +90,12 @@ def _no_parameters(at: dict[float, float]) -> tuple[float, float]:
     return 0.0, 0.0
 
 
+def _clip_parameters(at: dict[float, float]) -> tuple[float, float]:
+    # What follows x to the last point has no bound, not one there.
+    bounded = at[-1e7] > -1e7 and at[1e7] < 1e7
+    return (at[-1e7], at[1e7]) if bounded else (np.nan, np.nan)
+
+
 def _hardsigmoid_parameters(at: dict[float, float]) -> tuple[float, float]:
     return (at[_STEP] - at[0.0]) / _STEP, at[0.0]
 
@@ -104,7 +110,7 @@ def _hardswish_parameters(at: dict[float, float]) -> tuple[float, float]:
 _ALGORITHMS = {
     "relu": (lambda x, a, b: np.where(x > 0, x, a * x), lambda at: (-at[-1.0], 0.0)),
     "linear": (lambda x, a, b: a * x + b, lambda at: (at[1.0] - at[0.0], at[0.0])),
-    "clip": (lambda x, a, b: np.clip(x, a, b), lambda at: (at[-1e7], at[1e7])),
+    "clip": (lambda x, a, b: np.clip(x, a, b), _clip_parameters),
     "square": (lambda x, a, b: x * x, _no_parameters),
     "logistic": (lambda x, a, b: _sigmoid(x), _no_parameters),
     "tanh": (lambda x, a, b: tanh(x), _no_parameters),
