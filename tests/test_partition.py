@@ -272,6 +272,15 @@ def test_region_names_are_unique_to_their_function():
     assert names == ["tvmgen_default_dnnl_main_0"]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_doubled_value_of_a_region_that_is_an_output(dtype):
+    """TVM's SimplifyExpr copies the call of the region for x + x, and its Inline pass fails."""
+    x = conv(var("x", N, C, H, W))
+    first, second = (relay.cast(in_tvm(x), dtype) for _ in range(2))
+    check(module(first + second, x))
+    check(module(x, first + first))
+
+
 # --- what stays -----------------------------------------------------------------------------------
 
 
@@ -379,10 +388,10 @@ BETWEEN = {
     "float64": (through_float64, "add"),
     "where": (lambda x: relay.where(relay.greater(x, relay.const(0.5)), x, in_tvm(x)), "where"),
     "layout_transform": (through_nhwc, "layout_transform"),
-    "split": (lambda x: relay.concatenate(relay.split(x, 2, axis=1), axis=1), "split"),
+    "split": (lambda x: relay.concatenate(relay.split(x, 2, axis=1), axis=1), ""),
     "strides": (lambda x: relay.strided_slice(x, [0, 0, 6, 0], [N, C, -8, W], [1, 1, -1, 1]),
                 "strided_slice"),
-    "axes": (lambda x: relay.strided_slice(x, [1], [6], axes=[2]), "strided_slice"),
+    "axes": (lambda x: relay.strided_slice(x, [1], [6], axes=[2]), ""),
     "prelu": (lambda x: relay.nn.prelu(x, const(C)), ""),
     "maximum": (lambda x: relay.maximum(x, relay.const(0.1)), ""),
     "slice": (part_of_concatenated, ""),

@@ -29,6 +29,7 @@ def canonicalize(function: relay.Function) -> relay.Function:
     """Simplify one type-inferred function.
 
     - Constant expressions are evaluated.
+    - x + x is 2 · x.
     - Dropout is removed, and what does nothing: a copy, a reshape to the same shape.
     - What scales or shifts each channel of a convolution's or dense layer's result by constants
       (bias_add, add, multiply, batch_norm) goes into its weights and one add; what scales the
@@ -40,22 +41,6 @@ def canonicalize(function: relay.Function) -> relay.Function:
     - Linear resizing that oneDNN has no rule for is two matrix products.
     """
     return with_body(function, _Canonicalizer(function.body).run())
-
-
-def share_fields(function: relay.Function) -> relay.Function:
-    """Let all readers of a tuple's field read the same expression.
-
-    TVM's MXNet frontend writes ``batch_norm(…).0`` anew for each reader, which would look like
-    readers of different results.
-    """
-    fields: dict[tuple[Expr, int], Expr] = {}
-
-    def rule(new: Expr, _: Expr) -> Expr:
-        if isinstance(new, TupleGetItem):
-            return fields.setdefault((new.tuple_value, new.index), new)
-        return new
-
-    return with_body(function, rewrite(function.body, rule))
 
 
 # They do nothing where they keep the type.
@@ -89,6 +74,8 @@ class _Canonicalizer:
             return folded
         if name in _KEEP_DATA and same_type(old.args[0], old):
             return new.args[0]
+        if name == "add" and new.args[0].same_as(new.args[1]):
+            return _doubled(new, old)
         restated = restate(new, old)
         if restated is not None:
             return restated
@@ -132,6 +119,18 @@ class _Canonicalizer:
             return new
         affine = channel_affine(new.args[0], old.args[0])
         return (affine and apply_to_inputs(new, affine)) or new
+
+
+def _doubled(new: Call, old: Call) -> Expr:
+    """Return x + x as 2 · x.
+
+    TVM's SimplifyExpr does it, too, but makes a second call of the region that gives x, which its
+    Inline pass then fails on.
+    """
+    type_ = old.checked_type
+    if not isinstance(type_, relay.TensorType) or type_.dtype == "bool":
+        return new
+    return relay.multiply(new.args[0], relay.const(2, type_.dtype))
 
 
 def _apply_scale_and_shift(call: Call) -> Call:

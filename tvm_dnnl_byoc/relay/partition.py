@@ -8,7 +8,7 @@ from tvm import relay
 from tvm.relay.build_module import bind_params_by_name
 from tvm.relay.expr import Expr, Tuple
 
-from .canonicalize import canonicalize, share_fields
+from .canonicalize import canonicalize
 from .composed import activation_of, combine_activations, spelled_out
 from .dataflow import inputs_of, with_body, with_inputs
 from .region_function import build_region
@@ -73,7 +73,10 @@ def partition(
     result = tvm.IRModule(mod.functions, mod.type_definitions, attrs=mod.attrs)
     if params:
         result["main"] = bind_params_by_name(result["main"], params)
-    for simplify in (share_fields, canonicalize, combine_activations):
+    # Also the fields of tuples: TVM's MXNet frontend writes batch_norm(…).0 anew for each reader.
+    # What is equal but not one would look like several readers.
+    result = relay.transform.EliminateCommonSubexpr()(relay.transform.InferType()(result))
+    for simplify in (canonicalize, combine_activations):
         result = relay.transform.InferType()(result)
         for var, function in _partitionable(result):
             result[var] = simplify(function)
