@@ -9,6 +9,8 @@ from fusion_table import ANCHORS, APART, PATTERNS, markdown
 from helpers import build_plainly, check, const, fused, inputs_for, module, run, var
 from tvm import relay
 
+from tvm_dnnl_byoc import explain
+
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -28,7 +30,13 @@ def test_fusions(name):
         fuses = post_ops and (name, pattern) not in APART
         expected[f"{anchor.kind}:{post_ops}" if fuses else anchor.kind] += 1
         expected[anchor.kind] += "sum" in post_ops  # the one that is added to
-    assert Counter(fused(check(mod, reference=reference, tolerance=3e-6))) == expected
+    missing = expected - Counter(fused(check(mod, reference=reference, tolerance=3e-6)))
+    # On another instruction set oneDNN may refuse a fusion: then, and only then, it may be missing.
+    refused = Counter()
+    for operator in explain(mod).operators:
+        for reason, count in operator.unfused.items():
+            refused[" implementation for " in reason] += count
+    assert missing.total() <= refused[True], (missing, refused)
 
 
 def test_add_then_layer_norm():

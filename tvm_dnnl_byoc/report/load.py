@@ -42,7 +42,7 @@ def _relay_module(path: Path, content: bytes) -> tvm.IRModule:
     try:
         json.loads(content)
         module = tvm.ir.load_json(content.decode())
-    except (ValueError, tvm.TVMError) as error:
+    except (KeyError, ValueError, tvm.TVMError) as error:
         raise ModelError(f"{path}: expected a Relay module as JSON, got other content") from error
     if not isinstance(module, tvm.IRModule):
         raise ModelError(f"{path}: expected a Relay module, got {type(module).__name__}")

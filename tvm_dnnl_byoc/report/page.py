@@ -41,7 +41,7 @@ def render(report: Report) -> str:
                 region.primitives,
                 region.inputs,
                 region.outputs,
-                gflop(region.multiply_adds),
+                _Number(gflop(region.multiply_adds)),
             ]
         )
         for region in report.regions
@@ -65,6 +65,10 @@ def render(report: Report) -> str:
 """
 
 
+class _Number(str):
+    """A number that is formatted already."""
+
+
 class _Key:
     """A text with a patch of a colour."""
 
@@ -85,7 +89,7 @@ def _row(cells: list, style: str = "") -> str:
     def cell(value) -> str:
         if isinstance(value, _Key):
             return f"<td>{value}</td>"
-        if isinstance(value, int):
+        if isinstance(value, int | _Number):
             return f'<td class="number">{value}</td>'
         return f"<td>{escape(value).replace(chr(10), '<br/>')}</td>"
 
