@@ -43,7 +43,7 @@ def count_multiply_adds(mod: tvm.IRModule, compiler: str = "dnnl") -> MultiplyAd
     per_function: dict[str, int] = {}
     uses: Counter[str] = Counter()
     for var, function in mod.functions.items():
-        calls = _calls(function)
+        calls = calls_in(function)
         per_function[var.name_hint] = sum(multiply_adds(call) for call in calls)
         uses.update(call.op.name_hint for call in calls if isinstance(call.op, tvm.ir.GlobalVar))
 
@@ -67,11 +67,12 @@ def _offloaded(mod: tvm.IRModule, compiler: str) -> set[str]:
     }
 
 
-def _calls(function: relay.Function) -> list[relay.Call]:
+def calls_in(expr: relay.Expr) -> list[relay.Call]:
+    """Return the calls under an expression, those inside control flow and functions included."""
     # TVM's own visitor: a Python one would exceed the recursion limit on deep networks.
     calls: list[relay.Call] = []
     relay.analysis.post_order_visit(
-        function, lambda node: calls.append(node) if isinstance(node, relay.Call) else None
+        expr, lambda node: calls.append(node) if isinstance(node, relay.Call) else None
     )
     return calls
 

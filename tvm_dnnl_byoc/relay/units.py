@@ -1,11 +1,14 @@
 """A function's body as units: chains that oneDNN can run, and single expressions for the rest."""
 
-from tvm.relay.expr import Expr, Tuple
+from tvm.ir import Op
+from tvm.relay.expr import Constant, Expr, GlobalVar, Tuple, Var
 
 from .dataflow import inputs_of, post_order
 from .fuse import find_chains
 from .operators import operator_of
 from .regions import Node
+
+_VALUES = (Constant, GlobalVar, Op, Var)  # nothing is computed for them
 
 
 class UnitGraph:
@@ -35,7 +38,7 @@ class UnitGraph:
         for expr in order:
             if expr in chains:
                 self._add(chains[expr], supported=True)
-            elif expr in fused or not inputs_of(expr):
+            elif expr in fused or isinstance(expr, _VALUES):
                 continue
             elif not isinstance(expr, Tuple) or expr in read:
                 self._add([expr], supported=False)

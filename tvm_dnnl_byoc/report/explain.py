@@ -4,11 +4,11 @@ from collections import Counter
 
 import tvm
 from tvm import relay, tir
-from tvm.relay.expr import Constant, Expr
+from tvm.relay.expr import Constant, Expr, Tuple, TupleGetItem
 
 from ..relay.composed import activation_of
-from ..relay.dataflow import op_name
-from ..relay.flops import multiply_adds
+from ..relay.dataflow import op_name, post_order
+from ..relay.flops import calls_in, multiply_adds
 from ..relay.operators import operator_of
 from ..relay.partition import PartitionedFunction, partition
 from ..relay.region_function import outputs_of
@@ -21,6 +21,8 @@ LIGHT = (
 )
 UNKNOWN = "not an operator that oneDNN is used for"
 OPAQUE = "control flow, or a call of a function: only TVM runs it"
+INSIDE = "inside control flow or a nested function, which only TVM runs"
+GROUPING = "nothing to compute: it groups results, or takes one out"
 
 
 def explain(mod: tvm.IRModule, params: dict | None = None) -> Report:
@@ -50,9 +52,7 @@ def explain(mod: tvm.IRModule, params: dict | None = None) -> Report:
 class _Collector:
     def __init__(self):
         self.alone: Counter[str] = Counter()  # by operator
-        self.fused: Counter[tuple[str, str]] = (
-            Counter()
-        )  # by operator, and the one it is fused into
+        self.fused: Counter[tuple[str, str]] = Counter()  # by operator, and what it is fused into
         self.stayed: Counter[tuple[str, str]] = Counter()  # by operator and reason
         self.unfused: Counter[tuple[str, str]] = Counter()
         self.regions: list[Region] = []
@@ -63,13 +63,17 @@ class _Collector:
         graph = function.graph
         symbol_of = {unit: symbol for symbol, units in function.regions.items() for unit in units}
         first = len(self.nodes)
+        seen = set(post_order(graph.body))
         work: list[int | None] = []
         for unit, chain in enumerate(graph.units):
             calls = [expr for expr in chain if _name(expr)]
             symbol = symbol_of.get(unit)
-            work.append(_work(calls))
+            hidden = [] if calls else _hidden_calls(chain[-1], seen)
+            self.stayed.update((_name(call), INSIDE) for call in hidden)
+            work.append(_work(calls or hidden))
             self.work.append((symbol is not None, work[-1]))
             reasons = [] if symbol else [self.reason(expr, graph) for expr in calls]
+            reason = reasons[0] if reasons else _why_no_operator(chain[-1])
             if symbol:
                 self.count_offloaded(calls, graph.found.unfused)
             else:
@@ -80,7 +84,7 @@ class _Collector:
                     shape=_shape(chain[-1]),
                     inputs=[first + j for j in graph.nodes[unit].inputs],
                     region=symbol,
-                    reason="" if symbol else (reasons[0] if reasons else OPAQUE),
+                    reason="" if symbol else reason,
                 )
             )
         for symbol, units in function.regions.items():
@@ -150,6 +154,17 @@ def _region(
         outputs=len(outputs_of(graph, units)),
         multiply_adds=_total([work[unit] for unit in units]),
     )
+
+
+def _hidden_calls(expr: Expr, seen: set[Expr]) -> list[Expr]:
+    """Return the operators under an opaque expression, but those seen, and add them to these."""
+    hidden = [call for call in calls_in(expr) if _name(call) and call not in seen]
+    seen.update(hidden)
+    return hidden
+
+
+def _why_no_operator(expr: Expr) -> str:
+    return GROUPING if isinstance(expr, (Tuple, TupleGetItem)) else OPAQUE
 
 
 def _name(expr: Expr) -> str | None:

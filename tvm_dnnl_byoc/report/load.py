@@ -33,16 +33,19 @@ def load_model(path: Path, shapes: Sequence[str] = ()) -> tuple[tvm.IRModule, di
         If the file cannot be read.
     """
     content = path.read_bytes()
-    if content[:1] == b"{":
-        return _relay_module(path, content), {}
-    return _onnx_model(path, content, dict(map(_parse_shape, shapes)))
+    sizes = dict(map(_parse_shape, shapes))
+    if content[:1] != b"{":
+        return _onnx_model(path, content, sizes)
+    if sizes:
+        raise ModelError(f"--shape: expected an ONNX model, got {path}, which has its shapes")
+    return _relay_module(path, content), {}
 
 
 def _relay_module(path: Path, content: bytes) -> tvm.IRModule:
     try:
         json.loads(content)
         module = tvm.ir.load_json(content.decode())
-    except (KeyError, ValueError, tvm.TVMError) as error:
+    except (KeyError, TypeError, ValueError, tvm.TVMError) as error:  # it depends on the JSON
         raise ModelError(f"{path}: expected a Relay module as JSON, got other content") from error
     if not isinstance(module, tvm.IRModule):
         raise ModelError(f"{path}: expected a Relay module, got {type(module).__name__}")
@@ -57,6 +60,7 @@ def _onnx_model(path: Path, content: bytes, shapes: dict[str, list[int]]):
             raise ValueError("no nodes")
     except Exception as error:  # protobuf's DecodeError, which is no ValueError
         raise ModelError(f"{path}: expected an ONNX model, got other content") from error
+    load("onnx.external_data_helper").load_external_data_for_model(model, str(path.parent))
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = {i.name: i for i in model.graph.input if i.name not in weights}
     unknown = sorted(shapes.keys() - inputs.keys())
@@ -65,8 +69,14 @@ def _onnx_model(path: Path, content: bytes, shapes: dict[str, list[int]]):
             f"--shape: expected one of the inputs {', '.join(inputs)}, got {', '.join(unknown)}"
         )
     for name, value in inputs.items():
-        sizes = value.type.tensor_type.shape.dim
+        tensor = value.type.tensor_type
+        sizes = tensor.shape.dim
         if name not in shapes:
+            if not tensor.HasField("shape"):
+                raise ModelError(
+                    f"input {name}: expected static sizes, got none: "
+                    f"pass --shape {name}=1,3,224,224"
+                )
             if any(not size.HasField("dim_value") or size.dim_value < 1 for size in sizes):
                 given = ",".join(str(size.dim_value or size.dim_param or "?") for size in sizes)
                 raise ModelError(
@@ -74,12 +84,19 @@ def _onnx_model(path: Path, content: bytes, shapes: dict[str, list[int]]):
                     f"pass --shape {name}=" + ",".join(str(s.dim_value or "N") for s in sizes)
                 )
             shapes[name] = [size.dim_value for size in sizes]
-    return relay.frontend.from_onnx(model, shapes, freeze_params=True)
+    try:
+        return relay.frontend.from_onnx(model, shapes, freeze_params=True)
+    except Exception as error:  # of many classes: TVM's own, AssertionError, KeyError, …
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
+        raise ModelError(f"{path}: TVM's ONNX frontend does not take it: {reason}") from error
 
 
 def _parse_shape(text: str) -> tuple[str, list[int]]:
     name, _, sizes = text.rpartition("=")
     try:
-        return name, [int(size) for size in sizes.split(",")]
+        numbers = [int(size) for size in sizes.split(",")]
     except ValueError:
-        raise ModelError(f"--shape: expected name=1,3,224,224, got {text}") from None
+        numbers = []
+    if not name or not numbers or min(numbers) < 1:
+        raise ModelError(f"--shape: expected name=1,3,224,224, got {text}")
+    return name, numbers

@@ -60,6 +60,11 @@ def render(report: Report) -> str:
 <p>A box is a primitive with what is fused into it, or an operator that TVM runs
 ({_Key(TVM, "grey")}). Point at one for its shape, and why it stays.</p>
 <div class="graph">{draw(report)}</div>
+<script>
+const graph = document.querySelector(".graph"), first = graph.querySelector("rect");
+if (first) graph.scrollLeft = first.getBBox().x - graph.querySelector("svg").viewBox.baseVal.x
+  - (graph.clientWidth - first.getBBox().width) / 2;
+</script>
 </body>
 </html>
 """

@@ -49,11 +49,15 @@ def print_report(report: Report) -> None:
 
 
 def how(kind: OperatorKind) -> str:
-    """Say how the offloaded calls of an operator run: alone, or fused into what."""
+    """Say how the offloaded calls of an operator run: alone, or fused into what.
+
+    A line follows for each reason why some that run alone are not fused into what is before them.
+    """
     parts = [f"{n} fused into {into}" for into, n in kind.fused.items()]
     if kind.alone:
         parts.insert(0, f"{kind.alone} alone")
-    return ", ".join(parts)
+    notes = [f"{n} not fused: {reason}" for reason, n in kind.unfused.items()]
+    return "\n".join([", ".join(parts), *notes])
 
 
 def why(kind: OperatorKind) -> str:
