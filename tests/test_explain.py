@@ -17,7 +17,7 @@ from tvm import relay
 from tvm_dnnl_byoc import explain, partition_for_dnnl
 from tvm_dnnl_byoc.relay.flops import count_multiply_adds
 from tvm_dnnl_byoc.report.drawing import PALETTE, TVM
-from tvm_dnnl_byoc.report.explain import LIGHT, OPAQUE, UNKNOWN
+from tvm_dnnl_byoc.report.explain import INSIDE, LIGHT, OPAQUE, UNKNOWN
 
 N, C, H, W = 2, 6, 7, 5
 
@@ -101,8 +101,8 @@ def test_the_module_is_not_changed_and_the_report_is_the_same():
 def test_control_flow_and_symbolic_shapes():
     x = relay.var("x", shape=(relay.Any(), C, H, W), dtype="float32")
     report = explain(module(relay.If(var("c", dtype="bool"), conv(x), x)))
-    assert report.operators == []
-    assert [node.reason for node in report.nodes] == []
+    assert kinds(report)["nn.conv2d"].stayed == {INSIDE: 1}
+    assert [node.reason for node in report.nodes] == [OPAQUE]
     p = relay.var("p", shape=(3,), dtype="float32")
     call = relay.Call(relay.Function([p], relay.nn.relu(p)), [relay.tanh(var("y", 3))])
     assert OPAQUE in [node.reason for node in explain(module(call)).nodes]

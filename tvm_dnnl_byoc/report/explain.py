@@ -63,7 +63,9 @@ class _Collector:
         graph = function.graph
         symbol_of = {unit: symbol for symbol, units in function.regions.items() for unit in units}
         first = len(self.nodes)
-        seen = set(post_order(graph.body))
+        order = post_order(graph.body)
+        composed = [call for e in order if activation_of(e) for call in calls_in(e.op)]
+        seen = {*order, *composed}
         work: list[int | None] = []
         for unit, chain in enumerate(graph.units):
             calls = [expr for expr in chain if _name(expr)]
