@@ -329,6 +329,13 @@ def test_prelu():
     assert fused(check(module(y))) == ["convolution:prelu"]
 
 
+def test_prelu_after_a_pooling():
+    """oneDNN 3.2's simple_nchw accepts it as a post-op, and fails when it is run."""
+    for pool in (relay.nn.max_pool2d, relay.nn.avg_pool2d):
+        y = relay.nn.prelu(pool(conv(), (2, 2)), const(C), axis=1)
+        assert fused(check(module(y))) == ["convolution", "pooling", "prelu"]
+
+
 def test_prelu_along_another_axis():
     """Right, fused or not; never taken for one weight per channel."""
     square = conv2d(var("x", 1, C, C, C), const(C, C, 1, 1))

@@ -77,6 +77,10 @@ Anchor translate_reduction(const Source& s) {
     axes.push_back(static_cast<int64_t>(i));
     kept[i] = 1;
   }
+  // Over one element, each of them is that element.
+  if (kept == src)
+    return {make_node("reshape", {s.id(0)}, {{"shape", s.result_shape()}}),
+            ResultView(s.result_shape())};
   return {make_node("reduction", {s.id(0)}, {{"alg", s.op}, {"axes", axes}}),
           ResultView::of_shape(s.result_shape(), kept)};
 }

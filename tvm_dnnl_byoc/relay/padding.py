@@ -40,17 +40,20 @@ def fold_padding(call: Call, shape: Sequence[int]) -> Call | None:
         return None
     own = _both_sides(attrs["padding"], len(spatial))
     added = [widths[axis] for axis in spatial]
-    if "max_pool" in name:
-        # A window of padding alone has a maximum of its own.
+    if "pool" in name:
+        # A window of padding alone is beyond oneDNN, and has a maximum of its own.
         kernel = [int(size) for size in attrs["pool_size"]]
         within = all(max(width) < size for width, size in zip(added, kernel, strict=True))
-        if attrs["ceil_mode"] or value > _LOWEST or not within:
+        if attrs["ceil_mode"] or not within:
+            return None
+    if "max_pool" in name:
+        if value > _LOWEST:
             return None
     elif value != 0:
         return None
     elif "avg_pool" in name:
         # Zeros that were data count as such; the pooling's own padding may not.
-        if attrs["ceil_mode"] or (any(map(any, own)) and not attrs["count_include_pad"]):
+        if any(map(any, own)) and not attrs["count_include_pad"]:
             return None
         attrs["count_include_pad"] = True
     total = [(a + c, b + d) for (a, b), (c, d) in zip(own, added, strict=True)]

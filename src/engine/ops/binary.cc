@@ -17,7 +17,8 @@ memory::dims broadcast(memory::dims a, memory::dims b) {
 }
 
 bool is_commutative(dnnl::algorithm alg) {
-  return alg == dnnl::algorithm::binary_add || alg == dnnl::algorithm::binary_mul;
+  return alg == dnnl::algorithm::binary_add || alg == dnnl::algorithm::binary_mul ||
+         alg == dnnl::algorithm::binary_max || alg == dnnl::algorithm::binary_min;
 }
 
 }  // namespace

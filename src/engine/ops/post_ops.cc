@@ -5,6 +5,12 @@
 namespace dnnl_byoc {
 namespace {
 
+/*! \brief Whether a node has weights, and with them oneDNN's most complete post-ops. */
+bool has_weights(const Node& node) {
+  return node.kind == "convolution" || node.kind == "deconvolution" ||
+         node.kind == "inner_product" || node.kind == "matmul";
+}
+
 /*! \brief A post-op's operand: the whole result's shape, or one that broadcasts to it. */
 memory::dims operand_shape(const PlanBuilder& b, int tensor, const memory::dims& dst_shape) {
   memory::dims shape = b.shape(tensor);
@@ -50,6 +56,9 @@ PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims&
       const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(i);
       const auto plain = plain_md(shape, b.dtype(op.src1));
       if (op.kind == PostOp::Kind::prelu) {
+        // The same two accept it, and fail when they are run.
+        if (!has_weights(node))
+          throw Unsupported(node.kind + ": expected no PReLU as a post-op, got one");
         ops.append_prelu(prelu_mask(shape, dst_shape));
         variant.operands.push_back({arg | DNNL_ARG_WEIGHTS, op.src1, plain});
         name = "prelu";
@@ -72,9 +81,7 @@ std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
                                       const memory::dims& dst_shape) {
   std::vector<PostOps> variants;
   // Pooling's simple_nchw and simple_nhwc accept a sum but do not compute it.
-  const bool sums = node.kind == "convolution" || node.kind == "deconvolution" ||
-                    node.kind == "inner_product" || node.kind == "matmul";
-  for (int i = 0; sums && i < static_cast<int>(node.post_ops.size()); ++i) {
+  for (int i = 0; has_weights(node) && i < static_cast<int>(node.post_ops.size()); ++i) {
     const PostOp& op = node.post_ops[i];
     if (op.alg == dnnl::algorithm::binary_add && b.shape(op.src1) == dst_shape &&
         b.may_overwrite(op.src1)) {
