@@ -17,7 +17,7 @@ from tvm import relay
 from tvm_dnnl_byoc import explain, partition_for_dnnl
 from tvm_dnnl_byoc.relay.flops import count_multiply_adds
 from tvm_dnnl_byoc.report.drawing import PALETTE, TVM
-from tvm_dnnl_byoc.report.explain import INSIDE, LIGHT, OPAQUE, UNKNOWN
+from tvm_dnnl_byoc.report.explain import GROUPING, INSIDE, LIGHT, OPAQUE, UNKNOWN
 
 N, C, H, W = 2, 6, 7, 5
 
@@ -98,14 +98,52 @@ def test_the_module_is_not_changed_and_the_report_is_the_same():
     assert tvm.ir.structural_hash(mod, map_free_vars=True) == before
 
 
-def test_control_flow_and_symbolic_shapes():
-    x = relay.var("x", shape=(relay.Any(), C, H, W), dtype="float32")
+def test_control_flow():
+    x = conv(var("x", N, C, H, W))
+    # The branches read x, which is counted once all the same.
+    branch = relay.If(var("c", dtype="bool"), conv(x, seed=2), relay.reverse(x, 1))
+    report = explain(module(relay.nn.relu(conv(branch, seed=3)), x))
+    found = kinds(report)
+    assert (found["nn.conv2d"].count, found["nn.conv2d"].offloaded) == (3, 2)
+    assert found["nn.conv2d"].stayed == found["reverse"].stayed == {INSIDE: 1}
+    assert sorted(found) == ["nn.conv2d", "nn.relu", "reverse"]
+    assert report.share == pytest.approx(2 / 3)
+    (number,) = (i for i, node in enumerate(report.nodes) if node.operators == ["If"])
+    assert report.nodes[number].reason == OPAQUE
+    assert any(number in node.inputs and node.region for node in report.nodes)
+    assert "If" in " ".join(Page(report.to_html()).text)
+
+
+def test_control_flow_alone():
+    x = var("x", N, C, H, W)
     report = explain(module(relay.If(var("c", dtype="bool"), conv(x), x)))
     assert kinds(report)["nn.conv2d"].stayed == {INSIDE: 1}
     assert [node.reason for node in report.nodes] == [OPAQUE]
+    assert report.share == 0
+
+
+def test_call_of_a_function():
     p = relay.var("p", shape=(3,), dtype="float32")
-    call = relay.Call(relay.Function([p], relay.nn.relu(p)), [relay.tanh(var("y", 3))])
-    assert OPAQUE in [node.reason for node in explain(module(call)).nodes]
+    y = var("y", 3)
+    call = relay.Call(relay.Function([p], relay.nn.relu(p)), [y * relay.sigmoid(y)])
+    report = explain(module(call))
+    assert {name: kind.stayed for name, kind in kinds(report).items()} == {
+        "nn.relu": {INSIDE: 1},
+        "swish": {LIGHT: 1},
+    }
+    assert [node.reason for node in report.nodes] == [LIGHT, OPAQUE]
+
+
+def test_operators_without_arguments_and_tuples():
+    x = in_tvm(var("x", N, C) + relay.zeros((N, C), "float32"))
+    report = explain(module(x, relay.reverse(x, 0)))
+    assert kinds(report)["zeros"].stayed == {UNKNOWN: 1}
+    (reason,) = (node.reason for node in report.nodes if node.operators == ["Tuple"])
+    assert reason == GROUPING
+
+
+def test_symbolic_shapes():
+    x = relay.var("x", shape=(relay.Any(), C, H, W), dtype="float32")
     report = explain(module(conv(x)))
     assert report.multiply_adds is None
     assert report.share is None
@@ -192,6 +230,9 @@ def test_table(capsys):
     assert "nn.conv2d" in out
     assert "1 fused into nn.conv2d" in out
     assert "2 regions, 100.0% of" in out
+    y = relay.nn.relu(conv(var("x", N, C, H, W)))
+    explain(module(relay.nn.softmax(y) + y)).print()
+    assert "1 not fused: softmax: expected eltwise" in " ".join(capsys.readouterr().out.split())
 
 
 def test_not_a_module():
@@ -246,6 +287,9 @@ def test_command_with_open_sizes(tmp_path):
     )
     assert command(path, "--shape", "x=1,6,7,5").returncode == 0
     for shape, message in (
+        ("x=1,6,0,5", "expected name=1,3,224,224, got x=1,6,0,5"),
+        ("1,6,7,5", "expected name=1,3,224,224, got 1,6,7,5"),
+        ("x=1,3,7,5", "TVM's ONNX frontend does not take it"),
         ("x=1,6,b,5", "expected name=1,3,224,224, got x=1,6,b,5"),
         ("z=1,6,7,5", "expected one of the inputs x, got z"),
     ):
@@ -259,6 +303,9 @@ def test_command_with_a_relay_module(tmp_path):
     done = command(path)
     assert done.returncode == 0, done.stderr
     assert "2 regions" in done.stdout
+    done = command(path, "--shape", f"x={N},{C},{H},{W}")
+    assert done.returncode == 2
+    assert "--shape: expected an ONNX model" in done.stderr
 
 
 def test_command_with_other_files(tmp_path):
@@ -274,3 +321,37 @@ def test_command_with_other_files(tmp_path):
     done = command(tmp_path / "none.onnx")
     assert done.returncode == 2
     assert "No such file" in done.stderr
+
+
+def test_command_with_operators_that_tvm_does_not_have(tmp_path):
+    path = onnx_file(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    model.graph.node[2].op_type = "Frobnicate"
+    onnx.save(model, path)
+    done = command(path)
+    assert done.returncode == 2
+    assert "frontend does not take it" in done.stderr
+    assert "Frobnicate" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_command_with_an_input_of_any_rank(tmp_path):
+    path = onnx_file(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+    done = command(path)
+    assert done.returncode == 2
+    assert "input x: expected static sizes, got none" in done.stderr
+
+
+def test_command_with_weights_beside_the_model(tmp_path):
+    path = onnx_file(tmp_path / "m.onnx")
+    onnx.save(
+        onnx.load(path), str(path), save_as_external_data=True, location="w", size_threshold=0
+    )
+    assert command(path).returncode == 0
+    (tmp_path / "w").unlink()
+    done = command(path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
