@@ -75,8 +75,9 @@ def main():
 
 def _work(tasks, results, max_operators):
     from differential import judge
-    from isolation import Isolated
+    from isolation import Isolated, die_with_parent
 
+    die_with_parent()
     with Isolated(judge) as isolated:
         while True:
             results.put(_run_batch(isolated, *tasks.get(), max_operators))

@@ -4,6 +4,7 @@ import functools
 import multiprocessing
 import os
 import tempfile
+import threading
 from pathlib import Path
 
 _TIMEOUT = 300  # seconds for one call
@@ -11,6 +12,16 @@ _TIMEOUT = 300  # seconds for one call
 
 class Crashed(AssertionError):
     """The process died or hung."""
+
+
+def die_with_parent():
+    """End this process, whatever it does, when the one that started it is gone."""
+
+    def watch():
+        multiprocessing.parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Isolated:
@@ -69,6 +80,7 @@ class Isolated:
 def _serve(function, pipe, log):
     from tvm.relay.backend import te_compiler
 
+    die_with_parent()
     file = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(file, 1)
     os.dup2(file, 2)
