@@ -50,8 +50,10 @@ void constants(TVMArgs args, TVMRetValue* ret) {
   *ret = constants;
 }
 
-// A TVM that was built with its own integration has these two registered: ours replace them.
-Registry& kCompile = Registry::Register("relay.ext.dnnl", /*override=*/true).set_body(compile);
+// relay.ext.dnnl, which TVM calls, is in codegen.py.
+TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.compile").set_body(compile);
+
+// A TVM that was built with its own integration has it registered: ours replaces it.
 Registry& kConstants =
     Registry::Register("relay.ext.dnnl.constant_updater", /*override=*/true).set_body(constants);
 
