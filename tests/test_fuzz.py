@@ -18,7 +18,7 @@ def isolated():
 
 
 @settings(
-    max_examples=40,
+    max_examples=25,
     derandomize=True,
     database=None,
     deadline=None,
