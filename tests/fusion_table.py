@@ -95,18 +95,16 @@ def conv(dims, layout="NC", transposed=False, groups=1):
     outputs = 6 if groups == 6 else 4
     kernel = (3,) * dims
     if transposed:
-        weights = const(6, outputs, *kernel, seed=3)
-        layouts = {"kernel_layout": "IO" + spatial}
+        weights, layouts = (6, outputs, *kernel), {"kernel_layout": "IO" + spatial}
     elif channels_last:
-        weights = const(*kernel, 6, outputs, seed=3)
+        weights = (*kernel, 6, outputs)
         layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
     else:
-        weights = const(outputs, 6 // groups, *kernel, seed=3)
-        layouts = {}
+        weights, layouts = (outputs, 6 // groups, *kernel), {}
     function = getattr(relay.nn, f"conv{dims}d" + ("_transpose" if transposed else ""))
-    return shape, lambda x: function(
-        x, weights, channels=outputs, kernel_size=kernel, padding=(1,) * dims, groups=groups,
-        **layouts,
+    return shape, lambda x, seed: function(
+        x, const(*weights, seed=seed), channels=outputs, kernel_size=kernel, padding=(1,) * dims,
+        groups=groups, **layouts,
     )  # fmt: skip
 
 
@@ -115,13 +113,17 @@ class Anchor(NamedTuple):
 
     kind: str  # of the primitive
     shape: tuple  # of the data
-    expression: Callable
+    expression: Callable  # of the data, and of a seed for the weights
     axis: int  # of the channels
     plain: Callable | None = None  # the same in a form that TVM builds, too
 
 
-def flat_dense(x):
-    rows = relay.nn.dense(relay.reshape(x, (-1, 24)), const(10, 24))
+def dense(x, seed):
+    return relay.nn.dense(x, const(10, 24, seed=seed))
+
+
+def flat_dense(x, seed):
+    rows = dense(relay.reshape(x, (-1, 24)), seed)
     return relay.reshape(rows, (2, 5, 10))
 
 
@@ -134,13 +136,16 @@ ANCHORS = {
     "conv1d_transpose": Anchor("deconvolution", *conv(1, transposed=True), 1),
     "conv2d_transpose": Anchor("deconvolution", *conv(2, transposed=True), 1),
     "conv3d_transpose": Anchor("deconvolution", *conv(3, transposed=True), 1),
-    "dense": Anchor("inner_product", (5, 24), lambda x: relay.nn.dense(x, const(10, 24)), 1),
-    "dense, 3-D": Anchor(
-        "inner_product", (2, 5, 24), lambda x: relay.nn.dense(x, const(10, 24)), 2, flat_dense
+    "dense": Anchor("inner_product", (5, 24), dense, 1),
+    "dense, 3-D": Anchor("inner_product", (2, 5, 24), dense, 2, flat_dense),
+    "matmul": Anchor(
+        "inner_product", (5, 24), lambda x, seed: relay.nn.matmul(x, const(24, 10, seed=seed)), 1
     ),
-    "matmul": Anchor("inner_product", (5, 24), lambda x: relay.nn.matmul(x, const(24, 10)), 1),
     "batch_matmul": Anchor(
-        "matmul", (3, 5, 24), lambda x: relay.nn.batch_matmul(x, const(3, 10, 24)), 2
+        "matmul",
+        (3, 5, 24),
+        lambda x, seed: relay.nn.batch_matmul(x, const(3, 10, 24, seed=seed)),
+        2,
     ),
 }
 

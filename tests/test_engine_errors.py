@@ -380,8 +380,9 @@ def test_inconsistent_shapes(name):
 @pytest.mark.parametrize(
     ("post_op", "message"),
     [
-        ({"kind": "sum"}, "alg"),
-        ({"kind": "sum", "alg": "add"}, "expected post-op kind eltwise or binary, got sum"),
+        ({"kind": "sum"}, "expected post-op kind eltwise, binary or prelu, got sum"),
+        ({"kind": "eltwise"}, "alg"),
+        ({"kind": "prelu"}, "src1"),
         (eltwise("gelu"), "expected eltwise alg to be one of .*relu.*, got gelu"),
         (binary("pow", 0), "expected binary alg to be one of add, .*mul.*, got pow"),
         ({"kind": "eltwise", "alg": "relu", "alpha": 0.0}, "beta"),
