@@ -6,12 +6,15 @@ Results are read by a TVM operator as well: padding of a blocked layout would be
 import numpy as np
 import pytest
 from helpers import (
+    assert_close,
     build,
+    build_plainly,
     check,
     const,
     conv2d,
     fused,
     in_tvm,
+    inputs_for,
     module,
     offloaded,
     random,
@@ -508,3 +511,20 @@ def test_two_limits_on_one_side_are_none_on_the_other(limit):
     y = relay.nn.dense(var("x", 1, 4), relay.const(np.eye(4, dtype="float32")))
     y = limit(limit(y, relay.const(0.5)), relay.const(0.75))
     check(module(y), inputs={"x": np.array([[-1e9, 1e9, 3e8, -2.0]], "float32")})
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 1), (3, 5, 1, 1), (3, 5, 1, 1, 1), (3, 5, 2, 1)])
+def test_operand_per_channel_after_a_binary(shape):
+    """Where nothing but channels is left, oneDNN 3.2 reads one number of the operand for all."""
+    along = (5, *(1 for _ in shape[2:]))
+    x = relay.multiply(var("x", *shape), const(*along, seed=1))
+    check_kept(relay.add(x, const(*along, seed=2)), relay.maximum(const(*along, seed=3), x))
+
+
+def check_kept(*outputs):
+    """Compare with plain TVM, with the regions that would be dissolved."""
+    mod = module(*outputs)
+    inputs = inputs_for(mod)
+    partitioned = partition_for_dnnl(mod, keep_light_regions=True)
+    assert offloaded(partitioned)[1] == []
+    assert_close(run(build(partitioned), inputs), run(build_plainly(mod), inputs))

@@ -31,6 +31,12 @@ void build_binary(PlanBuilder& b, const Node& node) {
   const memory::dims dst_shape = broadcast(b.shape(src0), b.shape(src1));
   expect(!dst_shape.empty(), b, node, "shapes that broadcast");
 
+  // Where the spatial dimensions are 1, oneDNN 3.2 reads a post-op's operand per channel as one
+  // number.
+  if (dst_shape.size() > 2 && std::all_of(dst_shape.begin() + 2, dst_shape.end(),
+                                          [](memory::dim size) { return size == 1; }))
+    refuse_operands(node);
+
   // The first operand sets the layout, and its memory can take the result: it had better be whole,
   // free to be overwritten, and not in the caller's row-major layout, in this order.
   const auto rank = [&](int tensor) {
