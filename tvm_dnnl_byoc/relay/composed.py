@@ -34,6 +34,9 @@ from .dataflow import (
 )
 
 _MAX_OPERATORS = 12
+# Of a chain of straight pieces, such as clip((x + 3) / 6).
+_MAX_STRAIGHT = 4
+_CURVED = {"erf", "exp", "fast_erf", "fast_exp", "fast_tanh", "log", "power", "sigmoid", "tanh"}
 
 _EVALUATE: dict[str, Callable] = {
     "abs": lambda attrs, x: np.abs(x),
@@ -133,13 +136,18 @@ def _formulas(
     """
     members: list[Expr] = []
     frontier = {root}
-    while len(members) < _MAX_OPERATORS:
+    limit = _MAX_STRAIGHT
+    while len(members) < limit:
         last = max(frontier, key=position.__getitem__)
         if not _is_elementwise(last) or (members and not readers[last] <= set(members)):
             return
         members.insert(0, last)
         frontier.remove(last)
+        if op_name(last) in _CURVED:
+            limit = _MAX_OPERATORS
         frontier.update(e for e in inputs_of(last) if not _is_number(e))
+        if len(frontier) > 1:
+            limit = _MAX_OPERATORS
         if len(frontier) == 1:
             (x,) = frontier
             if len(members) > 1 or inputs_of(last).count(x) > 1:
