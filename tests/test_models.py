@@ -68,6 +68,7 @@ def pytest_generate_tests(metafunc):
 def test_zoo(entry):
     found = check(entry)
     if found.status == "skipped":
+        # PyTorch only: it cannot be beside GluonCV, and what ONNX needs is in the extra [test].
         pytest.skip(found.remarks[0])
     assert found.status == "ok", found.remarks
     if entry.name in FEW_REGIONS:

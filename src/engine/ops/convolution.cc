@@ -5,14 +5,9 @@
 namespace dnnl_byoc {
 
 void build_convolution(PlanBuilder& b, const Node& node) {
-  expect(node.inputs.size() == 2 || node.inputs.size() == 3, b, node, "src, weights[, bias]");
+  const memory::dim groups = checked_groups(b, node);
   const int src = node.inputs[0], weights = node.inputs[1];
   const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);
-  const auto groups = node.attr<memory::dim>("groups");
-  expect(weights_shape.size() == src_shape.size() && src_shape.size() >= 3, b, node,
-         "src and weights of one rank from 3 to 5");
-  expect(groups > 0 && weights_shape[0] % groups == 0 && weights_shape[1] * groups == src_shape[1],
-         b, node, "weights (O, I / groups, …) for src (N, I, …)");
   const memory::dims kernel = spatial(weights_shape);
   const Window window(b, node, kernel);
   memory::dims dst_shape = window.output(b, node, kernel);

@@ -20,6 +20,21 @@ inline memory::desc bias_md(const PlanBuilder& b, const Node& node, memory::dim 
   return plain_md({channels}, b.dtype(node.inputs[2]));
 }
 
+/*!
+ * \brief The groups of a convolution or its transpose.
+ * \throw InvalidArgument if its inputs are not src (N, I, …), weights (O, I / groups, …)[, bias].
+ */
+inline memory::dim checked_groups(const PlanBuilder& b, const Node& node) {
+  expect(node.inputs.size() == 2 || node.inputs.size() == 3, b, node, "src, weights[, bias]");
+  const memory::dims src = b.shape(node.inputs[0]), weights = b.shape(node.inputs[1]);
+  const auto groups = node.attr<memory::dim>("groups");
+  expect(weights.size() == src.size() && src.size() >= 3, b, node,
+         "src and weights of one rank from 3 to 5");
+  expect(groups > 0 && weights[0] % groups == 0 && weights[1] * groups == src[1], b, node,
+         "weights (O, I / groups, …) for src (N, I, …)");
+  return groups;
+}
+
 /*! \brief A convolution's weights (O, I / groups, …) as oneDNN wants them if there are groups. */
 inline memory::dims grouped_shape(memory::dims weights, memory::dim groups) {
   if (groups > 1) {
