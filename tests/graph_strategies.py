@@ -310,10 +310,24 @@ def _pooling(g):
             break
     kind = g.pick(("max", "avg"))
     include = f", count_include_pad={g.flag()}" if kind == "avg" else ""
+    ceil_mode = g.flag()
+    if kind == "max":
+        # The maximum of nothing is the lowest float. Sums of it overflow in one order, and not in
+        # another.
+        sizes, (before, after) = _sizes(layout, g.shape(x)), (padding[:rank], padding[rank:])
+        axes = zip(sizes, kernel, strides, dilation, before, after, strict=True)
+        assume(all(_each_reads(*axis, ceil_mode) for axis in axes))
     g.emit(
         f"relay.nn.{kind}_pool{rank}d({x}, {kernel}, strides={strides}, dilation={dilation}, "
-        f"padding={padding}, layout='{layout}', ceil_mode={g.flag()}{include})"
+        f"padding={padding}, layout='{layout}', ceil_mode={ceil_mode}{include})"
     )
+
+
+def _each_reads(size, kernel, stride, dilation, before, after, ceil_mode):
+    """Whether each window along an axis holds an element, and not only padding."""
+    last = size + before + after - dilation * (kernel - 1) - 1
+    starts = range(-before, last - before + 1 + (stride - 1) * ceil_mode, stride)
+    return all(any(0 <= start + i * dilation < size for i in range(kernel)) for start in starts)
 
 
 def _adaptive_pooling(g):
