@@ -82,6 +82,28 @@ def test_moves_of_blocked_data():
     )
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_products_of_slices(batch):
+    """oneDNN's matmul of a batch of one ignores the offset in a descriptor."""
+    a, w = random(batch + 2, 4, 7, seed=1), random(batch + 1, 7, 5, seed=2)
+    x, y = var("a", *a.shape), var("w", *w.shape)
+    rows = relay.strided_slice(x, [2, 0, 0], [batch + 2, 4, 7])
+    inner = relay.strided_slice(x, [1, 1, 3], [batch + 1, 4, 6])
+    weights = relay.strided_slice(y, [1, 0, 0], [batch + 1, 7, 5])
+    part = relay.strided_slice(y, [0, 4, 1], [batch, 7, 5])
+    check(
+        module(
+            relay.nn.batch_matmul(rows, weights, transpose_b=False),
+            relay.nn.batch_matmul(inner, part, transpose_b=False),
+        ),
+        inputs={"a": a, "w": w},
+        reference=[
+            a[2:].astype("float64") @ w[1:],
+            a[1 : batch + 1, 1:, 3:6].astype("float64") @ w[:batch, 4:, 1:],
+        ],
+    )
+
+
 @pytest.mark.parametrize(
     "slices",
     [

@@ -20,21 +20,16 @@ ExecutionContext::ExecutionContext(const Plan& plan)
   std::vector<dnnl_memory_t> handles;  // by value
   for (const Value& value : plan.values()) {
     const Storage& storage = plan.storages()[value.storage];
-    switch (storage.place) {
-      case Storage::Place::arena:
-        memories_.emplace_back(value.md, cpu_engine(),
-                               static_cast<char*>(arena_.get()) + storage.offset);
-        break;
-      case Storage::Place::constant:
-        memories_.push_back(plan.constants()[storage.index]);
-        break;
-      default:
-        memories_.emplace_back(value.md, cpu_engine(), nullptr);
-    }
+    void* begin = nullptr;
+    if (storage.place == Storage::Place::arena)
+      begin = static_cast<char*>(arena_.get()) + storage.offset + value.offset;
+    if (storage.place == Storage::Place::constant)
+      begin = static_cast<char*>(plan.constants()[storage.index].get_data_handle()) + value.offset;
+    memories_.emplace_back(value.md, cpu_engine(), begin);
     handles.push_back(memories_.back().get());
-    if (storage.place == Storage::Place::input) inputs_.emplace_back(handles.back(), storage.index);
-    if (storage.place == Storage::Place::output)
-      outputs_.emplace_back(handles.back(), storage.index);
+    const External external = {handles.back(), storage.index, value.offset};
+    if (storage.place == Storage::Place::input) inputs_.push_back(external);
+    if (storage.place == Storage::Place::output) outputs_.push_back(external);
   }
 
   size_t num_args = 0;
@@ -50,10 +45,16 @@ ExecutionContext::ExecutionContext(const Plan& plan)
 }
 
 void ExecutionContext::bind(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
-  for (const auto& [handle, index] : inputs_)
-    dnnl::error::wrap_c_api(dnnl_memory_set_data_handle(handle, inputs[index]), "bind an input");
-  for (const auto& [handle, index] : outputs_)
-    dnnl::error::wrap_c_api(dnnl_memory_set_data_handle(handle, outputs[index]), "bind an output");
+  bind(inputs_, inputs);
+  bind(outputs_, outputs);
+}
+
+void ExecutionContext::bind(const std::vector<External>& values,
+                            const std::vector<void*>& tensors) {
+  for (const auto& [handle, index, offset] : values)
+    dnnl::error::wrap_c_api(
+        dnnl_memory_set_data_handle(handle, static_cast<char*>(tensors[index]) + offset),
+        "bind a tensor");
 }
 
 void ExecutionContext::execute(const Call& call) {

@@ -41,7 +41,15 @@ class ExecutionContext {
     const dnnl_exec_arg_t* args;
   };
 
+  /*! \brief A value in the memory of the caller's tensor number `index`. */
+  struct External {
+    dnnl_memory_t handle;
+    int index;
+    size_t offset;
+  };
+
   static Buffer allocate(size_t bytes);
+  static void bind(const std::vector<External>& values, const std::vector<void*>& tensors);
   void execute(const Call& call);
 
   Buffer arena_;
@@ -50,8 +58,8 @@ class ExecutionContext {
   std::vector<memory> memories_;  // owns what args_ refers to
   std::vector<dnnl_exec_arg_t> args_;
   std::vector<Call> calls_;
-  std::vector<std::pair<dnnl_memory_t, int>> inputs_;  // with the number of the caller's tensor
-  std::vector<std::pair<dnnl_memory_t, int>> outputs_;
+  std::vector<External> inputs_;
+  std::vector<External> outputs_;
 };
 
 }  // namespace dnnl_byoc

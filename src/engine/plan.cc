@@ -53,7 +53,8 @@ void Plan::load_constants(const std::vector<const void*>& data) {
   constants_.reserve(repacks_.size());
   for (const Repack& repack : repacks_) {
     // oneDNN's reorder does not write to its source.
-    memory source(repack.view, cpu_engine(), const_cast<void*>(data[repack.source]));
+    auto* begin = static_cast<char*>(const_cast<void*>(data[repack.source]));
+    memory source(repack.view, cpu_engine(), begin + repack.offset);
     constants_.emplace_back(repack.md, cpu_engine());
     dnnl::reorder(source, constants_.back()).execute(stream, source, constants_.back());
   }

@@ -36,6 +36,7 @@ struct Storage {
 struct Value {
   memory::desc md;
   int storage;
+  size_t offset;  // in bytes from the beginning of the storage
 };
 
 /*! \brief One primitive with its arguments. */
@@ -82,10 +83,11 @@ class Plan {
   /*! \brief How many bytes the reorders write in a run. */
   size_t reordered_bytes() const;
 
-  /*! \brief constants_[i] is repacks_[i]: graph constant `source`, seen as `view`, stored as `md`.
-   */
+  /*! \brief constants_[i] is repacks_[i]: graph constant `source`, from byte `offset` on, seen as
+   * `view`, stored as `md`. */
   struct Repack {
     int source;
+    size_t offset;
     memory::desc view;
     memory::desc md;
   };

@@ -74,8 +74,8 @@ int PlanBuilder::add_storage(Storage::Place place, int index, size_t bytes) {
   return static_cast<int>(plan_.storages_.size()) - 1;
 }
 
-int PlanBuilder::add_value(int tensor, const memory::desc& md, int storage) {
-  plan_.values_.push_back({md, storage});
+int PlanBuilder::add_value(int tensor, const memory::desc& md, int storage, size_t offset) {
+  plan_.values_.push_back({md, storage, offset});
   const int value = static_cast<int>(plan_.values_.size()) - 1;
   values_of_[tensor].push_back(value);
   return value;
@@ -85,8 +85,8 @@ int PlanBuilder::define(int tensor, const memory::desc& md) {
   return add_value(tensor, md, add_storage(Storage::Place::arena, -1, md.get_size()));
 }
 
-int PlanBuilder::define_in(int tensor, const memory::desc& md, int value) {
-  return add_value(tensor, md, plan_.values_[value].storage);
+int PlanBuilder::define_in(int tensor, const memory::desc& md, int value, size_t offset) {
+  return add_value(tensor, md, plan_.values_[value].storage, plan_.values_[value].offset + offset);
 }
 
 int PlanBuilder::require(int tensor, const memory::desc& md) {
@@ -116,7 +116,8 @@ int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
 
 int PlanBuilder::repacked(int tensor, int value, const memory::desc& md) {
   const int target = static_cast<int>(plan_.repacks_.size());
-  plan_.repacks_.push_back({storage_of(value).index, plan_.values_[value].md, md});
+  const Value& from = plan_.values_[value];
+  plan_.repacks_.push_back({storage_of(value).index, from.offset, from.md, md});
   return add_value(tensor, md, add_storage(Storage::Place::constant, target, md.get_size()));
 }
 

@@ -48,8 +48,8 @@ class PlanBuilder {
   /*! \brief A new value for a tensor, in memory of its own. */
   int define(int tensor, const memory::desc& md);
 
-  /*! \brief A new value for a tensor in the memory of an existing value. */
-  int define_in(int tensor, const memory::desc& md, int value);
+  /*! \brief A new value for a tensor in the memory of an existing value, from byte `offset` on. */
+  int define_in(int tensor, const memory::desc& md, int value, size_t offset = 0);
 
   /*!
    * \brief Whether the node under construction may overwrite the tensor's value.
@@ -73,7 +73,7 @@ class PlanBuilder {
 
  private:
   int add_storage(Storage::Place place, int index, size_t bytes);
-  int add_value(int tensor, const memory::desc& md, int storage);
+  int add_value(int tensor, const memory::desc& md, int storage, size_t offset = 0);
   int viewed(int tensor, const memory::dims& shape);
   int repacked(int tensor, int value, const memory::desc& md);
   void emit_reorder(int from, int to);

@@ -70,14 +70,19 @@ void build_slice(PlanBuilder& b, const Node& node) {
   for (size_t i = 0; i < shape.size(); ++i)
     expect(begin[i] >= 0 && size[i] > 0 && begin[i] + size[i] <= shape[i], b, node,
            "a slice inside of src");
-  auto view = b.md(src).submemory_desc(size, begin, /*allow_empty=*/true);
   int value = b.first_value(src);
-  if (!view) {  // a cut through a block of channels
+  auto part = b.md(src).submemory_desc(size, begin, /*allow_empty=*/true);
+  // The offset belongs to the pointer: not every primitive heeds that of a descriptor.
+  const memory::dims origin(shape.size(), 0);
+  auto view = b.md(src).submemory_desc(size, origin, /*allow_empty=*/true);
+  if (!part || !view) {  // a cut through a block of channels
     const auto plain = plain_md(shape, b.dtype(src));
     value = b.require(src, plain);
-    view = plain.submemory_desc(size, begin);
+    part = plain.submemory_desc(size, begin);
+    view = plain.submemory_desc(size, origin);
   }
-  b.define_in(node.output, view, value);
+  const auto offset = static_cast<size_t>(part.get_submemory_offset());
+  b.define_in(node.output, view, value, offset * memory::data_type_size(b.dtype(src)));
 }
 
 }  // namespace dnnl_byoc
