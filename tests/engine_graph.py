@@ -107,6 +107,11 @@ class RuntimeFailure(EngineError):
 ERRORS = {1: InvalidArgument, 2: Unsupported, 3: RuntimeFailure}
 
 
+STORE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t
+)
+
+
 @functools.cache
 def library():
     """Load the engine and declare its functions."""
@@ -127,6 +132,7 @@ def library():
         "run": [pointer, tensors, size, tensors, size],
         "arity": [pointer, ctypes.POINTER(size), ctypes.POINTER(size)],
         "supports": [ctypes.c_char_p],
+        "pack": [ctypes.c_char_p, tensors, size, ctypes.POINTER(ctypes.c_char_p), STORE, pointer],
         "profile": [pointer, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p)],
     }
     for name, argtypes in signatures.items():
@@ -163,6 +169,29 @@ def supports(graph):
     call("supports", json_bytes(graph))
 
 
+def pack(graph, constants):
+    """Return the packed graph as JSON text, and its constants."""
+    packed = list(constants)
+
+    def store(_, index, data, size):
+        values = np.frombuffer(ctypes.string_at(data, size), constants[index].dtype)
+        packed[index] = aligned(values.shape, values.dtype)
+        packed[index][:] = values
+
+    text = ctypes.c_char_p()
+    tensors = tensor_array(constants)
+    call("pack", json_bytes(graph), tensors, len(constants), ctypes.byref(text), STORE(store), None)
+    return text.value.decode(), packed
+
+
+def aligned(shape, dtype, offset=0):
+    """Return an array whose data begins `offset` bytes after a multiple of 64."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    buffer = np.zeros(size + 128, np.uint8)
+    start = -buffer.ctypes.data % 64 + offset
+    return buffer[start : start + size].view(dtype).reshape(shape)
+
+
 def tensor_array(tensors):
     """Return ``DLTensor**`` for arrays, DLTensors and Nones."""
     array = (ctypes.POINTER(DLTensor) * max(len(tensors), 1))()
@@ -182,6 +211,7 @@ class Engine:
         call("create", json_bytes(graph), ctypes.byref(self.handle))
 
     def set_constants(self, constants):
+        self.constants = constants  # the engine may use them where they are
         call("set_constants", self.handle, tensor_array(constants), len(constants))
 
     def run_into(self, inputs, outputs):
@@ -310,7 +340,7 @@ class Graph:
     def document(self):
         return {
             "format": "dnnl_byoc",
-            "version": 1,
+            "version": 2,
             "inputs": self.inputs,
             "constants": self.constants,
             "outputs": self.outputs,
@@ -385,6 +415,11 @@ def _batch_normalization(attrs, src, scale, shift, mean, variance):
     return normal * along(scale) + along(shift)
 
 
+def _slice(attrs, x):
+    sides = zip(attrs["begin"], attrs["size"], strict=True)
+    return x[tuple(slice(begin, begin + size) for begin, size in sides)]
+
+
 def _softmax(attrs, x):
     x = x - x.max(attrs["axis"], keepdims=True)
     total = np.exp(x).sum(attrs["axis"], keepdims=True)
@@ -400,7 +435,10 @@ OPERATIONS = {
     "batch_normalization": _batch_normalization,
     "softmax": _softmax,
     "concat": lambda attrs, *srcs: np.concatenate(srcs, attrs["axis"]),
+    "matmul": lambda attrs, src, weights: src @ weights,
     "reshape": lambda attrs, x: x.reshape(attrs["shape"]),
+    "transpose": lambda attrs, x: x.transpose(attrs["axes"]),
+    "slice": _slice,
 }
 
 

@@ -71,7 +71,7 @@ def small(**changes):
     """Return a graph of one activation, with top-level keys replaced or DELETED."""
     document = {
         "format": "dnnl_byoc",
-        "version": 1,
+        "version": 2,
         "inputs": [{"id": 0, "dtype": "f32", "shape": [2, 3]}],
         "constants": [],
         "outputs": [1],
@@ -142,10 +142,10 @@ def test_other_format():
     assert 'expected format dnnl_byoc, got "tensorrt"' in text
 
 
-@pytest.mark.parametrize("version", [0, 2, -1, "1", None, [1]])
+@pytest.mark.parametrize("version", [0, 1, 3, -1, "2", None, [2]])
 def test_other_version(version):
     text = refusal(small(version=version))
-    assert f"expected version 1, got {json.dumps(version)}" in text
+    assert f"expected version 2, got {json.dumps(version)}" in text
     assert "rebuild the model" in text
 
 

@@ -122,15 +122,16 @@ def damage(exported, tmp_path, pattern, replacement):
 
 
 DAMAGED = {
-    "another version": (rb'"version":1', b'"version":7', "expected version 1, got 7"),
+    "another version": (rb'"version":2', b'"version":7', "expected version 2, got 7"),
     "another format": (rb'"format":"dnnl_byoc"', b'"format":"dnnl_bxxx"', "expected format"),
-    "no JSON": (rb'"version":1', b'"version"{1', "not a well-formed"),
+    "no JSON": (rb'"version":2', b'"version"{2', "not a well-formed"),
     "no nodes": (rb'"nodes":\[{"attrs"', b'"modes":[{"attrs"', "not a well-formed"),
     "unknown kind": (rb'"kind":"convolution"', b'"kind":"convolutioo"', "unknown kind of node"),
     "unknown alg": (rb'"alg":"max"', b'"alg":"may"', "alg max"),
     "unknown dtype": (rb'"dtype":"f32"', b'"dtype":"f33"', "expected a oneDNN dtype"),
     "another stride": (rb'"strides":\[1,1\]', b'"strides":[0,1]', "strides"),
     "negative groups": (rb'"groups":1', b'"groups":9', "convolution: expected weights"),
+    "another tag": (rb'"tag":"[A-Za-z]', b'"tag":"?', "a format tag for the shape"),
     "strings for numbers": (rb'"groups":1', b'"groups":{', "not a well-formed"),
 }  # fmt: skip
 
@@ -285,7 +286,7 @@ def test_graph_is_json(lib):
     for region in regions(lib.get_lib()):
         graph = json.loads(region["get_graph"]())
         assert graph["format"] == "dnnl_byoc"
-        assert graph["version"] == 1
+        assert graph["version"] == 2
         assert len(graph["constants"]) == len(region["get_const_vars"]())
 
 

@@ -8,6 +8,7 @@
 
 #include "engine_impl.h"
 #include "error.h"
+#include "pack.h"
 
 namespace {
 
@@ -97,6 +98,17 @@ dnnl_byoc_status_t dnnl_byoc_create(const char* json, dnnl_byoc_engine_t* engine
 dnnl_byoc_status_t dnnl_byoc_set_constants(dnnl_byoc_engine_t engine,
                                            const DLTensor* const* constants, size_t count) {
   return guarded([&] { impl(engine)->set_constants(constants, count); });
+}
+
+dnnl_byoc_status_t dnnl_byoc_pack(const char* json, const DLTensor* const* constants, size_t count,
+                                  const char** packed, dnnl_byoc_store_t store, void* context) {
+  thread_local std::string graph;
+  return guarded([&] {
+    graph = dnnl_byoc::pack(json, constants, count, [&](size_t index, const dnnl::memory& memory) {
+      store(context, index, memory.get_data_handle(), memory.get_desc().get_size());
+    });
+    *packed = graph.c_str();
+  });
 }
 
 dnnl_byoc_status_t dnnl_byoc_run(dnnl_byoc_engine_t engine, const DLTensor* const* inputs,

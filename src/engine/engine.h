@@ -42,13 +42,31 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_create(const char* json, dnnl_byoc_en
 /*!
  * \brief Compiles the graph and repacks the constants into the layouts that primitives want.
  *
- * The tensors are copied: the caller may free them afterwards. Calling it again is harmless and
- * does nothing, so that threads may race to initialise one engine.
+ * Those that lie so already, as what dnnl_byoc_pack() made, are used where they are: the caller
+ * keeps the tensors, unchanged, until the engine is destroyed. Calling it again is harmless and
+ * does nothing, so that threads may race to initialise one engine; its tensors are not needed.
  * \param constants In the order of the graph's "constants"; compact and on the CPU.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_set_constants(dnnl_byoc_engine_t engine,
                                                          const DLTensor* const* constants,
                                                          size_t count);
+
+/*! \brief Receives the data of constant number `index`, which is gone after the call. */
+typedef void (*dnnl_byoc_store_t)(void* context, size_t index, const void* data, size_t bytes);
+
+/*!
+ * \brief Repacks a graph's constants for this machine once, so that loading it need not.
+ *
+ * \param json The graph.
+ * \param constants Its constants.
+ * \param packed Receives the graph with the layouts of the constants that were repacked. Owned by
+ *   the calling thread, valid until its next call of this function.
+ * \param store Called with each of those; the others stay as they are.
+ * \param context Passed on to `store`.
+ */
+DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_pack(const char* json, const DLTensor* const* constants,
+                                                size_t count, const char** packed,
+                                                dnnl_byoc_store_t store, void* context);
 
 /*!
  * \brief Runs the graph. Thread-safe: concurrent calls work in execution contexts of their own.
@@ -79,8 +97,8 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_supports(const char* json);
  *
  * \param runs How often to run the plan on made-up inputs; 0 describes it without running.
  * \param json Receives {"steps": [{"kind", "impl", "layouts", "post_ops", "ms"}...], "reorders",
- *   "arena_bytes", "scratchpad_bytes", "constant_bytes", "ms"}. "ms" are medians. Owned by the
- *   calling thread, valid until its next call of this function.
+ *   "arena_bytes", "scratchpad_bytes", "constant_bytes", "repacked_bytes", "ms"}. "ms" are medians.
+ *   Owned by the calling thread, valid until its next call of this function.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_profile(dnnl_byoc_engine_t engine, int runs,
                                                    const char** json);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <type_traits>
 
 #include "error.h"
+#include "layout.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -96,7 +99,33 @@ ExternalTensor parse_tensor(const json& j) {
     if (dim < 0) throw InvalidArgument("graph: expected sizes >= 0, got " + shape_name(shape));
   if (!is_countable(shape))
     throw InvalidArgument("graph: expected fewer than 2^60 elements, got " + shape_name(shape));
-  return {integer<int>(j.at("id")), it->second, std::move(shape)};
+  return {integer<int>(j.at("id")), it->second, std::move(shape), std::nullopt};
+}
+
+/*! \brief A constant's "packed"; whatever a damaged file says must stay inside of the data. */
+Packing parse_packing(const json& j, const ExternalTensor& tensor) {
+  const auto fail = [&](const char* expected) {
+    throw InvalidArgument(text("graph: packed: expected ", expected, ", got ", j.dump()));
+  };
+  const auto shape = integers<memory::dim>(j.at("shape"));
+  const auto strides = integers<memory::dim>(j.at("strides"));
+  if (shape.empty() || shape.size() > DNNL_MAX_NDIMS || strides.size() != shape.size() ||
+      !is_countable(shape) || count(shape) != count(tensor.shape))
+    fail("a shape of the constant's size, and as many strides");
+  memory::dim last = 0;
+  for (size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
+  const bool negative = std::any_of(strides.begin(), strides.end(), [](auto s) { return s < 0; });
+  if (count(shape) == 0 || negative || last >= count(shape))
+    fail("strides that stay in the constant");
+  const auto md = tagged_md(shape, tensor.dtype, j.at("tag").get<std::string>());
+  if (!md) fail("a format tag for the shape");
+  return {{shape, tensor.dtype, strides}, *md};
+}
+
+ExternalTensor parse_constant(const json& j) {
+  ExternalTensor tensor = parse_tensor(j);
+  if (j.contains("packed")) tensor.packing = parse_packing(j.at("packed"), tensor);
+  return tensor;
 }
 
 PostOp parse_post_op(const json& j) {
@@ -162,7 +191,7 @@ Graph parse_graph(const json& j) {
   Graph graph;
   IdChecker ids;
   for (const auto& tensor : j.at("inputs")) graph.inputs.push_back(parse_tensor(tensor));
-  for (const auto& tensor : j.at("constants")) graph.constants.push_back(parse_tensor(tensor));
+  for (const auto& tensor : j.at("constants")) graph.constants.push_back(parse_constant(tensor));
   for (const auto& tensor : graph.inputs) ids.define(tensor.id);
   for (const auto& tensor : graph.constants) ids.define(tensor.id);
   for (const auto& item : j.at("nodes")) {
@@ -181,6 +210,11 @@ Graph parse_graph(const json& j) {
 }
 
 }  // namespace
+
+memory::dims ExternalTensor::data_shape() const {
+  if (!packing) return shape;
+  return {static_cast<memory::dim>(packing->md.get_size() / memory::data_type_size(dtype))};
+}
 
 template <typename T>
 T Node::attr(const char* name) const {
@@ -231,6 +265,10 @@ const char* dtype_name(memory::data_type dtype) {
   for (const auto& entry : kDtypes)
     if (entry.second == dtype) return entry.first.c_str();
   return "undefined";
+}
+
+memory::dim count(const memory::dims& shape) {
+  return std::accumulate(shape.begin(), shape.end(), memory::dim{1}, std::multiplies<>());
 }
 
 bool is_countable(const memory::dims& shape) {

@@ -12,7 +12,10 @@
  *   "nodes"      list of nodes, each after the nodes whose results it reads
  *
  * A tensor is {"id", "dtype", "shape"}: id is a small integer, unique in the graph; dtype one of
- * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major.
+ * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major. But a constant may have
+ * "packed": {"shape", "strides", "tag"}: seen as a tensor of that shape and those strides, in
+ * elements, it was reordered into oneDNN's format tag, and that is what its data is, as a vector.
+ * dnnl_byoc_pack() writes such graphs; on a machine that wants another layout it is unpacked.
  *
  * A node is {"kind", "inputs", "output", "attrs", "post_ops"}; inputs and output are tensor ids,
  * the output's shape is inferred. Kinds, with their inputs and attrs (oneDNN's terms; data is
@@ -57,6 +60,7 @@
 
 #include <nlohmann/json.hpp>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,13 +68,23 @@ namespace dnnl_byoc {
 
 using dnnl::memory;
 
-constexpr int kGraphVersion = 1;
+constexpr int kGraphVersion = 2;
+
+/*! \brief How a constant's data lies in memory, if not row-major. */
+struct Packing {
+  memory::desc view;  // the row-major tensor as the one that was reordered
+  memory::desc md;    // what the data is
+};
 
 /*! \brief A tensor that comes from outside: an input or a constant. */
 struct ExternalTensor {
   int id;
   memory::data_type dtype;
   memory::dims shape;
+  std::optional<Packing> packing;  // of constants only
+
+  /*! \brief The shape of the caller's tensor. */
+  memory::dims data_shape() const;
 };
 
 struct PostOp {
@@ -110,6 +124,9 @@ struct Graph {
 /*! \brief oneDNN's algorithm of an eltwise or binary "alg"; InvalidArgument if there is none. */
 dnnl::algorithm eltwise_algorithm(const std::string& alg);
 dnnl::algorithm binary_algorithm(const std::string& alg);
+
+/*! \brief The number of elements. */
+memory::dim count(const memory::dims& shape);
 
 /*! \brief Whether each size fits into 31 bits, and the number of bytes into 63. */
 bool is_countable(const memory::dims& shape);

@@ -1,5 +1,7 @@
 #include "layout.h"
 
+#include <oneapi/dnnl/dnnl_debug.h>
+
 #include <algorithm>
 
 namespace dnnl_byoc {
@@ -32,11 +34,13 @@ const NamedTag kDataTags[] = {
     {6, Tag::abcdef, "abcdef"},
 };
 
+constexpr int kFirstTag = dnnl_format_tag_any + 1, kLastTag = dnnl_format_tag_last;
+
 memory::desc tagged(const memory::desc& md, const NamedTag& tag) {
   return {md.get_dims(), md.get_data_type(), tag.tag};
 }
 
-const NamedTag* find_tag(const memory::desc& md) {
+const NamedTag* find_data_tag(const memory::desc& md) {
   for (const NamedTag& tag : kDataTags)
     if (tag.rank == md.get_ndims() && tagged(md, tag) == md) return &tag;
   return nullptr;
@@ -71,7 +75,7 @@ memory::desc channels_last_md(const memory::desc& md) {
 }
 
 memory::desc same_layout(const memory::desc& md, const memory::dims& shape) {
-  const NamedTag* tag = find_tag(md);
+  const NamedTag* tag = find_data_tag(md);
   if (tag && tag->rank == static_cast<int>(shape.size()))
     return {shape, md.get_data_type(), tag->tag};
   return plain_md(shape, md.get_data_type());
@@ -115,9 +119,30 @@ bool is_row_major(const memory::desc& md) {
   return true;
 }
 
+std::string tag_name(const memory::desc& md) {
+  if (const NamedTag* tag = find_data_tag(md)) return tag->name;
+  for (int tag = kFirstTag; tag < kLastTag; ++tag) {
+    const memory::desc tagged(md.get_dims(), md.get_data_type(), static_cast<Tag>(tag),
+                              /*allow_empty=*/true);
+    if (tagged && tagged == md) return dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag));
+  }
+  return "";
+}
+
+std::optional<memory::desc> tagged_md(const memory::dims& shape, memory::data_type dtype,
+                                      const std::string& name) {
+  for (int tag = kFirstTag; tag < kLastTag; ++tag) {
+    if (name != dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag))) continue;
+    const memory::desc md(shape, dtype, static_cast<Tag>(tag), /*allow_empty=*/true);
+    return md ? std::optional(md) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 std::string layout_name(const memory::desc& md) {
   if (md.get_size() == 0) return "none";
-  if (const NamedTag* tag = find_tag(md)) return tag->name;
+  const std::string tag = tag_name(md);
+  if (!tag.empty()) return tag;
   return md.get_inner_nblks() == 0 ? "strided" : "blocked";
 }
 

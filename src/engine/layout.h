@@ -6,6 +6,7 @@
 #define DNNL_BYOC_ENGINE_LAYOUT_H_
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,14 @@ std::vector<memory::desc> layouts_named(const std::string& name, const memory::d
 /*! \brief Whether the elements lie in memory as they would in row-major order. */
 bool is_row_major(const memory::desc& md);
 
-/*! \brief "acdb", "aBcd16b", …; "strided" or "blocked" for what has no common tag. */
+/*! \brief oneDNN's name of the format tag, "acdb", "ABcd16b16a", …; "" if there is none. */
+std::string tag_name(const memory::desc& md);
+
+/*! \brief A descriptor by its tag's name; none if oneDNN has no such tag for the shape. */
+std::optional<memory::desc> tagged_md(const memory::dims& shape, memory::data_type dtype,
+                                      const std::string& tag);
+
+/*! \brief A tag's name; "strided" or "blocked" for what has none, "none" for what is empty. */
 std::string layout_name(const memory::desc& md);
 
 }  // namespace dnnl_byoc

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "constant_loader.h"
 #include "plan_builder.h"
 
 namespace dnnl_byoc {
@@ -48,17 +49,16 @@ size_t Plan::reordered_bytes() const {
   return bytes;
 }
 
-void Plan::load_constants(const std::vector<const void*>& data) {
-  dnnl::stream stream(cpu_engine());
+void Plan::load(const std::vector<ExternalTensor>& constants,
+                const std::vector<const void*>& data) {
+  ConstantLoader loader(constants, data);
   constants_.reserve(repacks_.size());
   for (const Repack& repack : repacks_) {
-    // oneDNN's reorder does not write to its source.
-    auto* begin = static_cast<char*>(const_cast<void*>(data[repack.source]));
-    memory source(repack.view, cpu_engine(), begin + repack.offset);
-    constants_.emplace_back(repack.md, cpu_engine());
-    dnnl::reorder(source, constants_.back()).execute(stream, source, constants_.back());
+    constants_.push_back(loader.in_place(repack));
+    if (constants_.back()) continue;
+    constants_.back() = loader.repacked(repack);
+    repacked_bytes_ += repack.md.get_size();
   }
-  stream.wait();
   for (Step& step : steps_) step.primitive = dnnl::primitive(step.pd.get());
 }
 

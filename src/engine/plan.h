@@ -60,11 +60,24 @@ class Plan {
   /*! \brief Chooses layouts and implementations, plans the memory. */
   static Plan compile(const Graph& graph, Mode mode);
 
+  /*! \brief Constant number i of the plan is the graph's number `source`, from byte `offset` on,
+   * seen as `view`, in the layout `md`. */
+  struct Repack {
+    int source;
+    size_t offset;
+    memory::desc view;
+    memory::desc md;
+  };
+  const std::vector<Repack>& repacks() const { return repacks_; }
+
   /*!
-   * \brief Repacks the constants; after it the plan can run.
-   * \param data One pointer for each of the graph's constants, to row-major data.
+   * \brief Repacks the constants and makes the primitives; after it the plan can run.
+   *
+   * What lies as it should is used where it is, and must outlive the plan.
+   * \param constants The graph's.
+   * \param data A pointer for each.
    */
-  void load_constants(const std::vector<const void*>& data);
+  void load(const std::vector<ExternalTensor>& constants, const std::vector<const void*>& data);
 
   const std::vector<Storage>& storages() const { return storages_; }
   const std::vector<Value>& values() const { return values_; }
@@ -74,6 +87,7 @@ class Plan {
   size_t arena_bytes() const { return arena_bytes_; }
   size_t scratchpad_bytes() const { return scratchpad_bytes_; }
   size_t constant_bytes() const;
+  size_t repacked_bytes() const { return repacked_bytes_; }
 
  private:
   friend class PlanBuilder;
@@ -83,21 +97,13 @@ class Plan {
   /*! \brief How many bytes the reorders write in a run. */
   size_t reordered_bytes() const;
 
-  /*! \brief constants_[i] is repacks_[i]: graph constant `source`, from byte `offset` on, seen as
-   * `view`, stored as `md`. */
-  struct Repack {
-    int source;
-    size_t offset;
-    memory::desc view;
-    memory::desc md;
-  };
-
   std::vector<Storage> storages_;
   std::vector<Value> values_;
   std::vector<Step> steps_;
   std::vector<Repack> repacks_;
-  std::vector<memory> constants_;
+  std::vector<memory> constants_;  // as repacks_ says
   std::vector<memory::desc> output_mds_;
+  size_t repacked_bytes_ = 0;  // of the constants, those that are not the caller's memory
   size_t arena_bytes_ = 0;
   size_t scratchpad_bytes_ = 0;
 };

@@ -101,7 +101,8 @@ std::string profile_plan(const Plan& plan, const Graph& graph, ExecutionContext*
                  {"reorders", reorders},
                  {"arena_bytes", plan.arena_bytes()},
                  {"scratchpad_bytes", plan.scratchpad_bytes()},
-                 {"constant_bytes", plan.constant_bytes()}};
+                 {"constant_bytes", plan.constant_bytes()},
+                 {"repacked_bytes", plan.repacked_bytes()}};
   if (runs > 0) add_times(plan, graph, context, runs, &result);
   return result.dump();
 }

@@ -34,7 +34,7 @@ std::string symbol_of(const ObjectRef& function) {
 void compile(TVMArgs args, TVMRetValue* ret) {
   const ObjectRef function = args[0];
   const std::string symbol = symbol_of(function);
-  Region region = translate_region(function);
+  Region region = packed(translate_region(function));
   std::vector<std::string> names;
   for (size_t i = 0; i < region.constants.size(); ++i) names.push_back(constant_name(symbol, i));
   *ret = make_module(symbol, std::move(region.json), std::move(names));
@@ -43,7 +43,7 @@ void compile(TVMArgs args, TVMRetValue* ret) {
 void constants(TVMArgs args, TVMRetValue* ret) {
   const ObjectRef function = args[0];
   const std::string symbol = args[1];
-  const Region region = translate_region(function);
+  const Region region = packed(translate_region(function));
   Map<String, NDArray> constants;
   for (size_t i = 0; i < region.constants.size(); ++i)
     constants.Set(constant_name(symbol, i), region.constants[i]);

@@ -33,7 +33,7 @@ class GraphWriter {
  private:
   int add_external(const char* list, const TensorType& type);
 
-  json graph_ = {{"format", "dnnl_byoc"},    {"version", 1},
+  json graph_ = {{"format", "dnnl_byoc"},    {"version", 2},
                  {"inputs", json::array()},  {"constants", json::array()},
                  {"outputs", json::array()}, {"nodes", json::array()}};
   int next_id_ = 0;

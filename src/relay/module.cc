@@ -8,6 +8,7 @@
 #include <tvm/runtime/registry.h>
 
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -104,7 +105,11 @@ class DnnlModule : public ModuleNode {
   void set_constants(const Array<NDArray>& arrays) {
     std::vector<const DLTensor*> tensors;
     for (const NDArray& array : arrays) tensors.push_back(array.operator->());
+    std::lock_guard<std::mutex> lock(mutex_);
     check(dnnl_byoc_set_constants(engine_.get(), tensors.data(), tensors.size()), symbol_);
+    // The engine uses the first ones where they are; those of a thread that comes later it does
+    // not.
+    if (data_.empty()) data_ = arrays;
   }
 
   /*! \brief Inputs first, then outputs: the engine knows how many of each. */
@@ -131,6 +136,8 @@ class DnnlModule : public ModuleNode {
   const std::string symbol_;
   const std::string json_;
   const std::vector<std::string> constants_;
+  Array<NDArray> data_;  // of the constants
+  std::mutex mutex_;     // guards it
   std::unique_ptr<dnnl_byoc_engine, Destroy> engine_;
 };
 

@@ -116,6 +116,24 @@ Region translate_region(const ObjectRef& function) {
   return RegionTranslator().translate(function);
 }
 
+Region packed(const Region& region) {
+  Region result = region;
+  std::vector<const DLTensor*> constants;
+  for (const NDArray& constant : region.constants) constants.push_back(constant.operator->());
+  const auto store = [](void* context, size_t index, const void* data, size_t bytes) {
+    NDArray& constant = static_cast<Region*>(context)->constants[index];
+    const auto size = static_cast<int64_t>(bytes) / (constant->dtype.bits / 8);
+    constant = NDArray::Empty({size}, constant->dtype, constant->device);
+    constant.CopyFromBytes(data, bytes);
+  };
+  const char* json = nullptr;
+  if (dnnl_byoc_pack(region.json.c_str(), constants.data(), constants.size(), &json, store,
+                     &result) != dnnl_byoc_success)
+    refuse("region: ", dnnl_byoc_last_error());
+  result.json = json;
+  return result;
+}
+
 std::string refusal_of(const std::vector<ObjectRef>& chain) {
   try {
     GraphWriter graph;

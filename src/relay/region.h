@@ -21,6 +21,9 @@ struct Region {
 /*! \brief Translates a type-inferred region; composite functions in it are chains. */
 Region translate_region(const ObjectRef& function);
 
+/*! \brief The region with its constants in the layouts that oneDNN wants on this machine. */
+Region packed(const Region& region);
+
 /*! \brief Why a chain of type-inferred expressions cannot be offloaded; "" if it can. */
 std::string refusal_of(const std::vector<ObjectRef>& chain);
 

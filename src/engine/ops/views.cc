@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 #include "../error.h"
 #include "op.h"
@@ -19,10 +17,7 @@ void build_reshape(PlanBuilder& b, const Node& node) {
   expect_view(b, node);
   const int src = node.inputs[0];
   auto shape = node.attr<memory::dims>("shape");
-  const auto product = [](const memory::dims& dims) {
-    return std::accumulate(dims.begin(), dims.end(), memory::dim{1}, std::multiplies<>());
-  };
-  const auto size = product(b.shape(src));
+  const auto size = count(b.shape(src));
   expect(shape.size() <= DNNL_MAX_NDIMS, b, node, "a shape of rank <= 12");
   memory::dims known = shape;
   known.erase(std::remove(known.begin(), known.end(), -1), known.end());
@@ -30,11 +25,11 @@ void build_reshape(PlanBuilder& b, const Node& node) {
   for (auto& dim : shape) {
     if (dim != -1) continue;
     dim = 1;
-    const auto rest = product(shape);
+    const auto rest = count(shape);
     expect(rest > 0 && size % rest == 0, b, node, "a shape that the elements fill");
     dim = size / rest;
   }
-  expect(!shape.empty() && product(shape) == size, b, node, "a shape that the elements fill");
+  expect(!shape.empty() && count(shape) == size, b, node, "a shape that the elements fill");
   const auto plain = plain_md(shape, b.dtype(src));
   if (is_row_major(b.md(src))) {
     b.define_in(node.output, plain, b.first_value(src));

@@ -1,0 +1,31 @@
+/*!
+ * \file dltensor.h
+ * \brief What a caller passes: checked, and reduced to pointers.
+ */
+#ifndef DNNL_BYOC_ENGINE_DLTENSOR_H_
+#define DNNL_BYOC_ENGINE_DLTENSOR_H_
+
+#include <dlpack/dlpack.h>
+
+#include <vector>
+
+#include "graph.h"
+
+namespace dnnl_byoc {
+
+/*!
+ * \brief The tensor's data.
+ * \throw InvalidArgument if it is not what the graph says; the text calls it "`what` `index`".
+ */
+void* checked_data(const DLTensor* tensor, memory::data_type dtype, const memory::dims& shape,
+                   const char* what, size_t index);
+
+/*! \throw InvalidArgument if there are not as many tensors as expected. */
+void expect_count(const void* tensors, size_t got, size_t expected, const char* what);
+
+/*! \brief The data of a graph's constants, checked. */
+std::vector<const void*> constant_data(const Graph& graph, const DLTensor* const* constants,
+                                       size_t count);
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_DLTENSOR_H_

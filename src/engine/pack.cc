@@ -1,0 +1,49 @@
+#include "pack.h"
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "constant_loader.h"
+#include "dltensor.h"
+#include "layout.h"
+#include "plan.h"
+
+namespace dnnl_byoc {
+namespace {
+
+/*! \brief By constant: how a plan wants it, if it wants all of it in one layout with a name. */
+std::vector<const Plan::Repack*> packable(const Graph& graph, const Plan& plan) {
+  std::vector<const Plan::Repack*> found(graph.constants.size(), nullptr);
+  std::vector<int> wanted(graph.constants.size(), 0);
+  for (const Plan::Repack& repack : plan.repacks()) {
+    const ExternalTensor& constant = graph.constants[repack.source];
+    const bool whole = repack.offset == 0 && count(repack.view.get_dims()) == count(constant.shape);
+    if (whole && repack.view != repack.md && !tag_name(repack.md).empty())
+      found[repack.source] = &repack;
+    if (++wanted[repack.source] > 1) found[repack.source] = nullptr;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string pack(const char* json, const DLTensor* const* constants, size_t num_constants,
+                 const std::function<void(size_t, const dnnl::memory&)>& store) {
+  const Graph graph = Graph::parse(json);
+  const auto data = constant_data(graph, constants, num_constants);
+  const Plan plan = Plan::compile(graph, Plan::Mode::full);
+  ConstantLoader loader(graph.constants, data);
+  auto packed = nlohmann::json::parse(json);
+  const auto found = packable(graph, plan);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i]) continue;
+    const memory::desc& view = found[i]->view;
+    packed["constants"][i]["packed"] = {{"shape", view.get_dims()},
+                                        {"strides", view.get_strides()},
+                                        {"tag", tag_name(found[i]->md)}};
+    store(i, loader.repacked(*found[i]));
+  }
+  return packed.dump();
+}
+
+}  // namespace dnnl_byoc
