@@ -115,15 +115,7 @@ STORE = ctypes.CFUNCTYPE(
 @functools.cache
 def library():
     """Load the engine and declare its functions."""
-    # OpenMP reads it when it is loaded. Spinning costs much where cores are shared, and these tests
-    # are about results.
-    saved = os.environ.get("OMP_WAIT_POLICY")
-    os.environ["OMP_WAIT_POLICY"] = "passive"
     lib = load_module(PACKAGE / "native.py").load_engine()
-    if saved is None:
-        del os.environ["OMP_WAIT_POLICY"]
-    else:
-        os.environ["OMP_WAIT_POLICY"] = saved
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     tensors = ctypes.POINTER(ctypes.POINTER(DLTensor))
     signatures = {

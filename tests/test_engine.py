@@ -793,6 +793,13 @@ def test_constants_are_set_once():
     np.testing.assert_allclose(got, expected[0], atol=1e-5)
 
 
+def test_profile_counts_bytes():
+    graph = Graph()
+    graph.output(graph.add(graph.input(2, 3, 5), graph.constant(3, 1)))
+    (step,) = start(graph).profile()["steps"]
+    assert step["bytes"] == 4 * (2 * 3 * 5 + 3 + 2 * 3 * 5)
+
+
 def test_profile_with_times():
     engine = start(residual_block())
     profile = engine.profile(3)

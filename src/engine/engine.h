@@ -96,9 +96,9 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_supports(const char* json);
  * \brief Describes the compiled plan and times its steps, as JSON.
  *
  * \param runs How often to run the plan on made-up inputs; 0 describes it without running.
- * \param json Receives {"steps": [{"kind", "impl", "layouts", "post_ops", "ms"}...], "reorders",
- *   "arena_bytes", "scratchpad_bytes", "constant_bytes", "repacked_bytes", "ms"}. "ms" are medians.
- *   Owned by the calling thread, valid until its next call of this function.
+ * \param json Receives {"steps": [{"kind", "impl", "layouts", "bytes", "post_ops", "ms"}...],
+ *   "reorders", "arena_bytes", "scratchpad_bytes", "constant_bytes", "repacked_bytes", "ms"}. "ms"
+ * are medians. Owned by the calling thread, valid until its next call of this function.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_profile(dnnl_byoc_engine_t engine, int runs,
                                                    const char** json);

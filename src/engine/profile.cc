@@ -38,11 +38,16 @@ const char* arg_name(int arg) {
 
 json describe(const Plan& plan, const Step& step) {
   json layouts = json::object();
-  for (const auto& [arg, value] : step.args)
-    if (const char* name = arg_name(arg)) layouts[name] = layout_name(plan.values()[value].md);
+  size_t bytes = 0;
+  for (const auto& [arg, value] : step.args) {
+    const memory::desc& md = plan.values()[value].md;
+    if (const char* name = arg_name(arg)) layouts[name] = layout_name(md);
+    bytes += md.get_size();
+  }
   return {{"kind", step.kind},
           {"impl", step.pd.impl_info_str()},
           {"layouts", layouts},
+          {"bytes", bytes},
           {"post_ops", step.post_ops}};
 }
 
