@@ -124,7 +124,10 @@ def library():
         "run": [pointer, tensors, size, tensors, size],
         "arity": [pointer, ctypes.POINTER(size), ctypes.POINTER(size)],
         "supports": [ctypes.c_char_p],
-        "pack": [ctypes.c_char_p, tensors, size, ctypes.POINTER(ctypes.c_char_p), STORE, pointer],
+        "pack": [
+            *(ctypes.c_char_p, tensors, size, ctypes.c_int),
+            *(ctypes.POINTER(ctypes.c_char_p), STORE, pointer),
+        ],
         "profile": [pointer, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p)],
     }
     for name, argtypes in signatures.items():
@@ -161,7 +164,7 @@ def supports(graph):
     call("supports", json_bytes(graph))
 
 
-def pack(graph, constants):
+def pack(graph, constants, tune=False):
     """Return the packed graph as JSON text, and its constants."""
     packed = list(constants)
 
@@ -170,9 +173,11 @@ def pack(graph, constants):
         packed[index] = aligned(values.shape, values.dtype)
         packed[index][:] = values
 
-    text = ctypes.c_char_p()
-    tensors = tensor_array(constants)
-    call("pack", json_bytes(graph), tensors, len(constants), ctypes.byref(text), STORE(store), None)
+    text, tensors, count = ctypes.c_char_p(), tensor_array(constants), len(constants)
+    call(
+        *("pack", json_bytes(graph), tensors, count, tune),
+        *(ctypes.byref(text), STORE(store), None),
+    )
     return text.value.decode(), packed
 
 

@@ -9,6 +9,7 @@ from engine_graph import (
     Graph,
     InvalidArgument,
     aligned,
+    build_info,
     pack,
     reference,
     run_python,
@@ -181,3 +182,71 @@ def test_packed_data_of_another_size():
     engine = Engine(document)
     with pytest.raises(InvalidArgument, match=r"constant 0: expected shape \(1152,\), got \(16, "):
         engine.set_constants(graph.constant_data)
+
+
+# What is chosen by measurement --------------------------------------------------------------------
+
+
+def convolutions():
+    graph = Graph()
+    x = graph.input(1, 32, 14, 13)
+    for _ in range(3):
+        x = graph.convolution(x, (32, 32, 3, 3), padding_l=1, padding_r=1)
+    graph.output(x)
+    return graph
+
+
+def tuned(graph, layout, isa=None):
+    isa = isa or build_info()["isa"]
+    return {**graph.document(), "tuned": {"layout": layout, "isa": isa}}
+
+
+def layouts(plan):
+    return [step["layouts"]["dst"] for step in plan["steps"] if step["kind"] == "convolution"]
+
+
+def test_a_layout_is_chosen_by_measurement():
+    graph = convolutions()
+    (expected,) = reference(graph)
+    text, packed = pack(graph, graph.constant_data, tune=True)
+    document = json.loads(text)
+    assert document["tuned"]["isa"] == build_info()["isa"]
+    assert document["tuned"]["layout"] in ("any", "channels_last", "blocked")
+    got, plan = run(text, in_place(packed), graph.input_data, expected.shape)
+    np.testing.assert_allclose(got, expected, atol=1e-5 * np.abs(expected).max())
+    assert plan["repacked_bytes"] == 0
+
+
+def test_the_chosen_layout_is_used():
+    graph = convolutions()
+    (expected,) = reference(graph)
+    block = "aBcd16b" if build_info()["isa"].startswith("AVX512") else "aBcd8b"
+    for layout, tag in (("channels_last", "acdb"), ("blocked", block)):
+        got, plan = run(tuned(graph, layout), graph.constant_data, graph.input_data, expected.shape)
+        # The last one may write what the caller gets.
+        assert layouts(plan)[:-1] == [tag] * 2
+        np.testing.assert_allclose(got, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_what_was_measured_on_another_machine_is_not_used():
+    graph = convolutions()
+    (expected,) = reference(graph)
+    arguments = graph.constant_data, graph.input_data, expected.shape
+    _, plan = run(graph, *arguments)
+    for layout in ("channels_last", "blocked"):
+        _, other = run(tuned(graph, layout, isa="VAX"), *arguments)
+        assert other == plan
+
+
+def test_nothing_to_choose():
+    graph = Graph()
+    graph.output(graph.node("inner_product", [graph.input(3, 5), graph.constant(4, 5)]))
+    text, _ = pack(graph, graph.constant_data, tune=True)
+    assert "tuned" not in json.loads(text)
+
+
+def test_wrong_tuning():
+    with pytest.raises(InvalidArgument, match="expected layout any, channels_last or blocked"):
+        Engine(tuned(convolutions(), "abcd"))
+    with pytest.raises(InvalidArgument, match="not a well-formed"):
+        Engine({**convolutions().document(), "tuned": {}})

@@ -70,6 +70,22 @@ np.save(sys.argv[3], executor.get_output(0).numpy())
 # --- save and load --------------------------------------------------------------------------------
 
 
+def test_built_with_measurement(monkeypatch):
+    """Whatever is measured each time, a region's code and its constants fit together."""
+    y = var("x", 1, 16, 20, 19)
+    for seed in range(3):
+        y = conv2d(y, const(16, 16, 3, 3, seed=seed), padding=(1, 1))
+    mod = module(y)
+    expected = run(build(mod), inputs_for(mod))
+    monkeypatch.setenv("DNNL_BYOC_TUNE", "1")
+    for _ in range(5):
+        lib = build(partition_for_dnnl(mod))
+        np.testing.assert_allclose(run(lib, inputs_for(mod)), expected, rtol=1e-4, atol=1e-4)
+        (region,) = regions(lib.get_lib())
+        assert "tuned" in json.loads(region["get_graph"]())
+        assert profile(lib)[region["get_symbol"]()]["repacked_bytes"] == 0
+
+
 def test_exported_library_in_a_fresh_process(lib, exported, tmp_path):
     np.save(tmp_path / "x.npy", INPUTS["x"])
     process = run_python(LOAD_AND_RUN, exported, tmp_path / "x.npy", tmp_path / "y.npy")

@@ -8,6 +8,7 @@
 
 #include "engine_impl.h"
 #include "error.h"
+#include "isa.h"
 #include "pack.h"
 
 namespace {
@@ -45,35 +46,6 @@ Engine* impl(dnnl_byoc_engine_t engine) {
   return reinterpret_cast<Engine*>(engine);
 }
 
-const char* isa_name() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41:
-      return "SSE41";
-    case dnnl::cpu_isa::avx:
-      return "AVX";
-    case dnnl::cpu_isa::avx2:
-      return "AVX2";
-    case dnnl::cpu_isa::avx2_vnni:
-      return "AVX2_VNNI";
-    case dnnl::cpu_isa::avx2_vnni_2:
-      return "AVX2_VNNI_2";
-    case dnnl::cpu_isa::avx512_core:
-      return "AVX512_CORE";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "AVX512_CORE_VNNI";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "AVX512_CORE_BF16";
-    case dnnl::cpu_isa::avx512_core_fp16:
-      return "AVX512_CORE_FP16";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "AVX512_CORE_AMX";
-    case dnnl::cpu_isa::avx512_core_amx_fp16:
-      return "AVX512_CORE_AMX_FP16";
-    default:
-      return "OTHER";
-  }
-}
-
 const char* runtime_name(unsigned runtime) {
   switch (runtime) {
     case DNNL_RUNTIME_SEQ:
@@ -101,12 +73,14 @@ dnnl_byoc_status_t dnnl_byoc_set_constants(dnnl_byoc_engine_t engine,
 }
 
 dnnl_byoc_status_t dnnl_byoc_pack(const char* json, const DLTensor* const* constants, size_t count,
-                                  const char** packed, dnnl_byoc_store_t store, void* context) {
+                                  int tune, const char** packed, dnnl_byoc_store_t store,
+                                  void* context) {
   thread_local std::string graph;
   return guarded([&] {
-    graph = dnnl_byoc::pack(json, constants, count, [&](size_t index, const dnnl::memory& memory) {
-      store(context, index, memory.get_data_handle(), memory.get_desc().get_size());
-    });
+    graph = dnnl_byoc::pack(
+        json, constants, count, tune != 0, [&](size_t index, const dnnl::memory& memory) {
+          store(context, index, memory.get_data_handle(), memory.get_desc().get_size());
+        });
     *packed = graph.c_str();
   });
 }
@@ -145,7 +119,7 @@ const char* dnnl_byoc_build_info(void) {
   static const std::string info = [] {
     const dnnl_version_t* v = dnnl_version();
     return nlohmann::json{{"onednn", dnnl_byoc::text(v->major, ".", v->minor, ".", v->patch)},
-                          {"isa", isa_name()},
+                          {"isa", dnnl_byoc::isa_name()},
                           {"runtime", runtime_name(v->cpu_runtime)}}
         .dump();
   }();

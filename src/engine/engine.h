@@ -55,17 +55,20 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_set_constants(dnnl_byoc_engine_t engi
 typedef void (*dnnl_byoc_store_t)(void* context, size_t index, const void* data, size_t bytes);
 
 /*!
- * \brief Repacks a graph's constants for this machine once, so that loading it need not.
+ * \brief Prepares a graph for this machine once, so that loading it need not: repacks the
+ * constants.
  *
  * \param json The graph.
  * \param constants Its constants.
- * \param packed Receives the graph with the layouts of the constants that were repacked. Owned by
- *   the calling thread, valid until its next call of this function.
+ * \param tune Whether to run the graph in several layouts, to choose the fastest; the time is that
+ *   of some twenty runs. 0: oneDNN's choice.
+ * \param packed Receives the graph with what was found, and with the layouts of the constants that
+ *   were repacked. Owned by the calling thread, valid until its next call of this function.
  * \param store Called with each of those; the others stay as they are.
  * \param context Passed on to `store`.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_pack(const char* json, const DLTensor* const* constants,
-                                                size_t count, const char** packed,
+                                                size_t count, int tune, const char** packed,
                                                 dnnl_byoc_store_t store, void* context);
 
 /*!

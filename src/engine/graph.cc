@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "error.h"
-#include "layout.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -160,6 +159,14 @@ Node parse_node(const json& j) {
   return node;
 }
 
+Tuned parse_tuned(const json& j) {
+  const auto name = j.at("layout").get<std::string>();
+  const auto layout = data_layout_named(name);
+  if (!layout)
+    throw InvalidArgument("graph: expected layout any, channels_last or blocked, got " + name);
+  return {*layout, j.at("isa").get<std::string>()};
+}
+
 /*! \brief Every id is defined once, before its use: the rest of the engine relies on it. */
 class IdChecker {
  public:
@@ -206,6 +213,7 @@ Graph parse_graph(const json& j) {
   graph.outputs = integers<int>(j.at("outputs"));
   for (int id : graph.outputs) ids.use(id, "the output list");
   graph.num_tensors = ids.num_tensors();
+  if (j.contains("tuned")) graph.tuned = parse_tuned(j.at("tuned"));
   return graph;
 }
 

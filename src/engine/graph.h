@@ -11,6 +11,9 @@
  *   "outputs"    list of tensor ids
  *   "nodes"      list of nodes, each after the nodes whose results it reads
  *
+ *   ["tuned"     {"layout", "isa"}: the layout, a DataLayout, in which the convolutions were
+ * fastest where oneDNN uses that instruction set; dnnl_byoc_pack() measures it]
+ *
  * A tensor is {"id", "dtype", "shape"}: id is a small integer, unique in the graph; dtype one of
  * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major. But a constant may have
  * "packed": {"shape", "strides", "tag"}: seen as a tensor of that shape and those strides, in
@@ -64,9 +67,9 @@
 #include <string>
 #include <vector>
 
-namespace dnnl_byoc {
+#include "layout.h"
 
-using dnnl::memory;
+namespace dnnl_byoc {
 
 constexpr int kGraphVersion = 2;
 
@@ -110,12 +113,19 @@ struct Node {
   T attr(const char* name) const;
 };
 
+/*! \brief What was found by measurement. */
+struct Tuned {
+  DataLayout layout;
+  std::string isa;
+};
+
 struct Graph {
   std::vector<ExternalTensor> inputs;
   std::vector<ExternalTensor> constants;
   std::vector<int> outputs;
   std::vector<Node> nodes;
   int num_tensors = 0;  // ids are below it
+  std::optional<Tuned> tuned;
 
   /*! \brief Parses and validates; InvalidArgument says what is wrong and where. */
   static Graph parse(const char* json);

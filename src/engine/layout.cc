@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "isa.h"
+
 namespace dnnl_byoc {
 namespace {
 
@@ -13,6 +15,8 @@ struct NamedTag {
   int rank;
   Tag tag;
   const char* name;
+  DataLayout layout = DataLayout::any;
+  int block = 0;  // channels in a block
 };
 
 // The layouts of data, by rank: row-major, channels-last, and blocked by 16 and 8 channels.
@@ -20,17 +24,17 @@ const NamedTag kDataTags[] = {
     {1, Tag::a, "a"},
     {2, Tag::ab, "ab"},
     {3, Tag::abc, "abc"},
-    {3, Tag::acb, "acb"},
-    {3, Tag::aBc16b, "aBc16b"},
-    {3, Tag::aBc8b, "aBc8b"},
+    {3, Tag::acb, "acb", DataLayout::channels_last},
+    {3, Tag::aBc16b, "aBc16b", DataLayout::blocked, 16},
+    {3, Tag::aBc8b, "aBc8b", DataLayout::blocked, 8},
     {4, Tag::abcd, "abcd"},
-    {4, Tag::acdb, "acdb"},
-    {4, Tag::aBcd16b, "aBcd16b"},
-    {4, Tag::aBcd8b, "aBcd8b"},
+    {4, Tag::acdb, "acdb", DataLayout::channels_last},
+    {4, Tag::aBcd16b, "aBcd16b", DataLayout::blocked, 16},
+    {4, Tag::aBcd8b, "aBcd8b", DataLayout::blocked, 8},
     {5, Tag::abcde, "abcde"},
-    {5, Tag::acdeb, "acdeb"},
-    {5, Tag::aBcde16b, "aBcde16b"},
-    {5, Tag::aBcde8b, "aBcde8b"},
+    {5, Tag::acdeb, "acdeb", DataLayout::channels_last},
+    {5, Tag::aBcde16b, "aBcde16b", DataLayout::blocked, 16},
+    {5, Tag::aBcde8b, "aBcde8b", DataLayout::blocked, 8},
     {6, Tag::abcdef, "abcdef"},
 };
 
@@ -38,6 +42,13 @@ constexpr int kFirstTag = dnnl_format_tag_any + 1, kLastTag = dnnl_format_tag_la
 
 memory::desc tagged(const memory::desc& md, const NamedTag& tag) {
   return {md.get_dims(), md.get_data_type(), tag.tag};
+}
+
+const char* const kDataLayoutNames[] = {"any", "channels_last", "blocked"};
+
+DataLayout layout_of(const NamedTag& tag) {
+  const bool other_block = tag.block && tag.block != channel_block();
+  return other_block ? DataLayout::any : tag.layout;
 }
 
 const NamedTag* find_data_tag(const memory::desc& md) {
@@ -63,17 +74,6 @@ memory::desc any_md(const memory::dims& shape, memory::data_type dtype) {
   return {shape, dtype, Tag::any};
 }
 
-memory::desc channels_last_md(const memory::desc& md) {
-  memory::dims last = md.get_dims();
-  const int rank = static_cast<int>(last.size());
-  last.push_back(last[1]);
-  last.erase(last.begin() + 1);
-  std::vector<int> back = {0};  // where each dimension of the channels-last tensor goes
-  for (int i = 2; i < rank; ++i) back.push_back(i);
-  back.push_back(1);
-  return plain_md(last, md.get_data_type()).permute_axes(back);
-}
-
 memory::desc same_layout(const memory::desc& md, const memory::dims& shape) {
   const NamedTag* tag = find_data_tag(md);
   if (tag && tag->rank == static_cast<int>(shape.size()))
@@ -92,12 +92,28 @@ std::vector<memory::desc> layout_candidates(const memory::desc& md) {
   return candidates;
 }
 
-std::vector<memory::desc> layouts_named(const std::string& name, const memory::dims& shape,
-                                        memory::data_type dtype) {
+const char* data_layout_name(DataLayout layout) {
+  return kDataLayoutNames[static_cast<size_t>(layout)];
+}
+
+std::optional<DataLayout> data_layout_named(const std::string& name) {
+  for (const DataLayout layout : {DataLayout::any, DataLayout::channels_last, DataLayout::blocked})
+    if (name == data_layout_name(layout)) return layout;
+  return std::nullopt;
+}
+
+std::optional<memory::desc> data_md(DataLayout layout, const memory::dims& shape,
+                                    memory::data_type dtype) {
   for (const NamedTag& tag : kDataTags)
-    if (tag.rank == static_cast<int>(shape.size()) && tag.name == name)
-      return {{shape, dtype, tag.tag}};
-  return {};
+    if (tag.rank == static_cast<int>(shape.size()) && layout != DataLayout::any &&
+        layout_of(tag) == layout)
+      return memory::desc(shape, dtype, tag.tag);
+  return std::nullopt;
+}
+
+DataLayout data_layout_of(const memory::desc& md) {
+  const NamedTag* tag = find_data_tag(md);
+  return tag ? layout_of(*tag) : DataLayout::any;
 }
 
 bool is_row_major(const memory::desc& md) {

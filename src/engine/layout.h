@@ -20,9 +20,6 @@ memory::desc plain_md(const memory::dims& shape, memory::data_type dtype);
 /*! \brief A memory descriptor whose layout oneDNN chooses. */
 memory::desc any_md(const memory::dims& shape, memory::data_type dtype);
 
-/*! \brief The same tensor with its channels, dimension 1, last in memory. */
-memory::desc channels_last_md(const memory::desc& md);
-
 /*! \brief Another shape in the layout of `md`, e.g. channels-last; plain if it has no tag. */
 memory::desc same_layout(const memory::desc& md, const memory::dims& shape);
 
@@ -33,9 +30,23 @@ memory::desc same_layout(const memory::desc& md, const memory::dims& shape);
  */
 std::vector<memory::desc> layout_candidates(const memory::desc& md);
 
-/*! \brief The layout of that name for a shape, as a list; empty if there is none. */
-std::vector<memory::desc> layouts_named(const std::string& name, const memory::dims& shape,
-                                        memory::data_type dtype);
+/*! \brief What the convolutions of a graph may be asked to agree on. */
+enum class DataLayout {
+  any,            // each as oneDNN chooses
+  channels_last,  // acb, acdb, acdeb
+  blocked,        // aBc16b, … in blocks of channel_block() channels
+};
+
+/*! \brief "any", "channels_last", "blocked", as in the JSON. */
+const char* data_layout_name(DataLayout layout);
+std::optional<DataLayout> data_layout_named(const std::string& name);
+
+/*! \brief A descriptor in that layout; none for `any`, and where there is no such layout. */
+std::optional<memory::desc> data_md(DataLayout layout, const memory::dims& shape,
+                                    memory::data_type dtype);
+
+/*! \brief Which of them a descriptor's is; `any` if it is another. */
+DataLayout data_layout_of(const memory::desc& md);
 
 /*! \brief Whether the elements lie in memory as they would in row-major order. */
 bool is_row_major(const memory::desc& md);

@@ -5,8 +5,10 @@
 
 #include "constant_loader.h"
 #include "dltensor.h"
+#include "isa.h"
 #include "layout.h"
 #include "plan.h"
+#include "tuning.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -28,12 +30,16 @@ std::vector<const Plan::Repack*> packable(const Graph& graph, const Plan& plan) 
 }  // namespace
 
 std::string pack(const char* json, const DLTensor* const* constants, size_t num_constants,
-                 const std::function<void(size_t, const dnnl::memory&)>& store) {
-  const Graph graph = Graph::parse(json);
+                 bool tune, const std::function<void(size_t, const dnnl::memory&)>& store) {
+  Graph graph = Graph::parse(json);
   const auto data = constant_data(graph, constants, num_constants);
+  auto packed = nlohmann::json::parse(json);
+  if (const auto layout = tune ? fastest_layout(graph, data) : std::nullopt) {
+    graph.tuned = {*layout, isa_name()};
+    packed["tuned"] = {{"layout", data_layout_name(*layout)}, {"isa", isa_name()}};
+  }
   const Plan plan = Plan::compile(graph, Plan::Mode::full);
   ConstantLoader loader(graph.constants, data);
-  auto packed = nlohmann::json::parse(json);
   const auto found = packable(graph, plan);
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i]) continue;

@@ -14,7 +14,7 @@
 namespace dnnl_byoc {
 
 /*! \brief See dnnl_byoc_pack(). */
-std::string pack(const char* json, const DLTensor* const* constants, size_t count,
+std::string pack(const char* json, const DLTensor* const* constants, size_t count, bool tune,
                  const std::function<void(size_t, const dnnl::memory&)>& store);
 
 }  // namespace dnnl_byoc

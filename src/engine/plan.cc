@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "constant_loader.h"
+#include "isa.h"
 #include "plan_builder.h"
 
 namespace dnnl_byoc {
@@ -15,31 +17,33 @@ const dnnl::engine& cpu_engine() {
 }
 
 Plan Plan::compile(const Graph& graph, Mode mode) {
+  if (graph.tuned && graph.tuned->isa == isa_name())
+    return PlanBuilder(graph, mode, graph.tuned->layout).build();
   Plan best = PlanBuilder(graph, mode).build();
   if (mode == Mode::support) return best;
   // oneDNN chooses for each convolution alone. The first one, with its three channels, often
   // differs from all others, and the caller's data may be channels-last: ask all to follow one of
   // these.
-  for (const std::string& layout : best.common_layouts()) {
+  std::set<DataLayout> layouts = {best.common_layout(), DataLayout::channels_last};
+  layouts.erase(DataLayout::any);
+  for (const DataLayout layout : layouts) {
     Plan uniform = PlanBuilder(graph, mode, layout).build();
     if (uniform.reordered_bytes() < best.reordered_bytes()) best = std::move(uniform);
   }
   return best;
 }
 
-std::vector<std::string> Plan::common_layouts() const {
-  std::map<std::string, size_t> bytes;
-  std::string channels_last;
+DataLayout Plan::common_layout() const {
+  std::map<DataLayout, size_t> bytes;
   for (const Step& step : steps_) {
     if (step.kind != "convolution") continue;
     const memory::desc dst = step.pd.query_md(dnnl::query::dst_md);
-    bytes[layout_name(dst)] += dst.get_size();
-    channels_last = layout_name(channels_last_md(dst));
+    bytes[data_layout_of(dst)] += dst.get_size();
   }
-  if (bytes.empty()) return {};
-  const auto most = std::max_element(
-      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return {most->first, channels_last};
+  if (bytes.empty()) return DataLayout::any;
+  return std::max_element(bytes.begin(), bytes.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
 size_t Plan::reordered_bytes() const {

@@ -92,8 +92,8 @@ class Plan {
  private:
   friend class PlanBuilder;
 
-  /*! \brief The layout in which the convolutions write most bytes, and channels-last. */
-  std::vector<std::string> common_layouts() const;
+  /*! \brief The layout in which the convolutions write most bytes; `any` if there are none. */
+  DataLayout common_layout() const;
   /*! \brief How many bytes the reorders write in a run. */
   size_t reordered_bytes() const;
 

@@ -8,8 +8,8 @@
 
 namespace dnnl_byoc {
 
-PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode, std::string preferred)
-    : mode_(mode), preferred_(std::move(preferred)), graph_(graph), values_of_(graph.num_tensors) {
+PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode, DataLayout layout)
+    : mode_(mode), layout_(layout), graph_(graph), values_of_(graph.num_tensors) {
   using Place = Storage::Place;
   const auto add_external = [this](const std::vector<ExternalTensor>& tensors, Place place) {
     for (size_t i = 0; i < tensors.size(); ++i) {

@@ -16,14 +16,14 @@ namespace dnnl_byoc {
 
 class PlanBuilder {
  public:
-  /*! \param preferred The layout that convolutions try before oneDNN's own choice; "" for none. */
-  PlanBuilder(const Graph& graph, Plan::Mode mode, std::string preferred = "");
+  /*! \param layout What convolutions try before oneDNN's own choice. */
+  PlanBuilder(const Graph& graph, Plan::Mode mode, DataLayout layout = DataLayout::any);
 
   /*! \brief Compiles all nodes, binds the outputs, plans the memory. */
   Plan build();
 
   Plan::Mode mode() const { return mode_; }
-  const std::string& preferred_layout() const { return preferred_; }
+  DataLayout layout() const { return layout_; }
 
   /*! \name A tensor as it is now: its first layout is the one that its producer wrote. */
   ///@{
@@ -86,7 +86,7 @@ class PlanBuilder {
   }
 
   const Plan::Mode mode_;
-  const std::string preferred_;
+  const DataLayout layout_;
   const Graph& graph_;
   Plan plan_;
   std::vector<std::vector<int>> values_of_;  // by tensor: its values, the producer's first

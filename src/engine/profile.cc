@@ -4,6 +4,7 @@
 
 #include "engine_impl.h"
 #include "layout.h"
+#include "made_up_tensors.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -51,29 +52,10 @@ json describe(const Plan& plan, const Step& step) {
           {"post_ops", step.post_ops}};
 }
 
-/*! \brief Buffers of ones for mds: any values do, but denormal ones would distort the times. */
-std::vector<memory> made_up(const std::vector<memory::desc>& mds, std::vector<void*>* data) {
-  std::vector<memory> memories;
-  for (const auto& md : mds) {
-    memories.emplace_back(md, cpu_engine());
-    void* p = memories.back().get_data_handle();
-    if (md.get_data_type() == memory::data_type::f32)
-      std::fill_n(static_cast<float*>(p), md.get_size() / sizeof(float), 1.f);
-    else
-      std::fill_n(static_cast<char*>(p), md.get_size(), char{1});
-    data->push_back(p);
-  }
-  return memories;
-}
-
 void add_times(const Plan& plan, const Graph& graph, ExecutionContext* context, int runs,
                json* result) {
-  std::vector<memory::desc> input_mds;
-  for (const auto& tensor : graph.inputs) input_mds.push_back(plain_md(tensor.shape, tensor.dtype));
-  std::vector<void*> inputs, outputs;
-  const auto input_memories = made_up(input_mds, &inputs);
-  const auto output_memories = made_up(plan.output_mds(), &outputs);
-  context->bind(inputs, outputs);
+  const MadeUpTensors tensors(plan, graph);
+  context->bind(tensors.inputs(), tensors.outputs());
   context->run();
 
   std::vector<double> totals;

@@ -1,5 +1,7 @@
 #include "region.h"
 
+#include <cstdlib>
+
 #include "chain.h"
 #include "elementwise.h"
 #include "engine/engine.h"
@@ -110,6 +112,12 @@ class RegionTranslator {
   std::vector<NDArray> constants_;
 };
 
+/*! \brief Whether the user's DNNL_BYOC_TUNE is anything but "0". */
+bool tuning_wanted() {
+  const char* value = std::getenv("DNNL_BYOC_TUNE");
+  return !value || std::string(value) != "0";
+}
+
 }  // namespace
 
 Region translate_region(const ObjectRef& function) {
@@ -127,8 +135,8 @@ Region packed(const Region& region) {
     constant.CopyFromBytes(data, bytes);
   };
   const char* json = nullptr;
-  if (dnnl_byoc_pack(region.json.c_str(), constants.data(), constants.size(), &json, store,
-                     &result) != dnnl_byoc_success)
+  if (dnnl_byoc_pack(region.json.c_str(), constants.data(), constants.size(), tuning_wanted(),
+                     &json, store, &result) != dnnl_byoc_success)
     refuse("region: ", dnnl_byoc_last_error());
   result.json = json;
   return result;

@@ -27,8 +27,9 @@ void build_convolution(PlanBuilder& b, const Node& node) {
     // A layout that was not oneDNN's choice must not cost the direct implementation.
     return any || (pd && !is_reference(pd) && !is_gemm(pd)) ? pd : Pd();
   };
-  auto candidates = layouts_named(b.preferred_layout(), src_shape, dtype);
-  candidates.push_back(any_md(src_shape, dtype));
+  std::vector<memory::desc> candidates = {any_md(src_shape, dtype)};
+  if (const auto agreed = data_md(b.layout(), src_shape, dtype))
+    candidates.insert(candidates.begin(), *agreed);
   const auto [pd, post_ops] = choose<Pd>(b, node, dst_shape, candidates, make);
   emit(b, node, pd, post_ops, pd.dst_desc(), weighted_args(b, node, pd));
 }

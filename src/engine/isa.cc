@@ -1,0 +1,49 @@
+#include "isa.h"
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace dnnl_byoc {
+
+const char* isa_name() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41:
+      return "SSE41";
+    case dnnl::cpu_isa::avx:
+      return "AVX";
+    case dnnl::cpu_isa::avx2:
+      return "AVX2";
+    case dnnl::cpu_isa::avx2_vnni:
+      return "AVX2_VNNI";
+    case dnnl::cpu_isa::avx2_vnni_2:
+      return "AVX2_VNNI_2";
+    case dnnl::cpu_isa::avx512_core:
+      return "AVX512_CORE";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "AVX512_CORE_VNNI";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "AVX512_CORE_BF16";
+    case dnnl::cpu_isa::avx512_core_fp16:
+      return "AVX512_CORE_FP16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "AVX512_CORE_AMX";
+    case dnnl::cpu_isa::avx512_core_amx_fp16:
+      return "AVX512_CORE_AMX_FP16";
+    default:
+      return "OTHER";
+  }
+}
+
+int channel_block() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41:
+    case dnnl::cpu_isa::avx:
+    case dnnl::cpu_isa::avx2:
+    case dnnl::cpu_isa::avx2_vnni:
+    case dnnl::cpu_isa::avx2_vnni_2:
+      return 8;
+    default:
+      return 16;
+  }
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,17 @@
+/*!
+ * \file isa.h
+ * \brief The instruction set that oneDNN uses: the processor's, or less if the user limits it.
+ */
+#ifndef DNNL_BYOC_ENGINE_ISA_H_
+#define DNNL_BYOC_ENGINE_ISA_H_
+
+namespace dnnl_byoc {
+
+/*! \brief "AVX2", "AVX512_CORE_AMX", … */
+const char* isa_name();
+
+/*! \brief How many channels the blocks of oneDNN's blocked layouts have: as many as a vector. */
+int channel_block();
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_ISA_H_

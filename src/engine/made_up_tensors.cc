@@ -1,0 +1,23 @@
+#include "made_up_tensors.h"
+
+#include <algorithm>
+
+namespace dnnl_byoc {
+
+MadeUpTensors::MadeUpTensors(const Plan& plan, const Graph& graph) {
+  for (const auto& tensor : graph.inputs)
+    inputs_.push_back(add(plain_md(tensor.shape, tensor.dtype)));
+  for (const auto& md : plan.output_mds()) outputs_.push_back(add(md));
+}
+
+void* MadeUpTensors::add(const memory::desc& md) {
+  memories_.emplace_back(md, cpu_engine());
+  void* data = memories_.back().get_data_handle();
+  if (md.get_data_type() == memory::data_type::f32)
+    std::fill_n(static_cast<float*>(data), md.get_size() / sizeof(float), 1.f);
+  else
+    std::fill_n(static_cast<char*>(data), md.get_size(), char{1});
+  return data;
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,31 @@
+/*!
+ * \file made_up_tensors.h
+ * \brief Inputs and outputs for runs of which only the time matters.
+ */
+#ifndef DNNL_BYOC_ENGINE_MADE_UP_TENSORS_H_
+#define DNNL_BYOC_ENGINE_MADE_UP_TENSORS_H_
+
+#include <vector>
+
+#include "graph.h"
+#include "plan.h"
+
+namespace dnnl_byoc {
+
+/*! \brief Tensors of ones: any values do, but denormal ones would distort the times. */
+class MadeUpTensors {
+ public:
+  MadeUpTensors(const Plan& plan, const Graph& graph);
+
+  const std::vector<void*>& inputs() const { return inputs_; }
+  const std::vector<void*>& outputs() const { return outputs_; }
+
+ private:
+  void* add(const memory::desc& md);
+
+  std::vector<memory> memories_;
+  std::vector<void*> inputs_, outputs_;
+};
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_MADE_UP_TENSORS_H_
