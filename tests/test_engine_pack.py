@@ -128,7 +128,7 @@ print(build_info()["isa"], plan["repacked_bytes"])
 
 
 def test_another_machine_unpacks(tmp_path):
-    """What was packed for this processor, loaded where oneDNN knows SSE4.1 only."""
+    """CASE 20: what was packed for this processor, loaded where oneDNN knows SSE4.1 only."""
     graph = layers()
     text, packed = pack(graph, graph.constant_data)
     files = [tmp_path / name for name in ("graph.json", "constants.npz", "result.npy")]

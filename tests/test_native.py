@@ -77,6 +77,7 @@ def openmp_settings(code, **env):
 
 
 def test_openmp_spins_briefly():
+    """CASE 24: beside another process, threads that spin on are many times slower."""
     settings = openmp_settings(
         LOAD_ENGINE + "\nimport os; assert 'GOMP_SPINCOUNT' not in os.environ"
     )

@@ -358,6 +358,7 @@ STAYS = {
 
 @pytest.mark.parametrize("name", STAYS)
 def test_stays(name):
+    """CASES 28, 30: no dtype is taken for another; and what oneDNN does not have."""
     mod = module(STAYS[name]())
     assert region_functions(partition_for_dnnl(mod)) == {}
     check(mod)
