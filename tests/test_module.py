@@ -70,6 +70,24 @@ np.save(sys.argv[3], executor.get_output(0).numpy())
 # --- save and load --------------------------------------------------------------------------------
 
 
+def test_exported_library_without_the_compiler(lib, exported, tmp_path):
+    """In a process that has TVM's runtime only."""
+    np.save(tmp_path / "x.npy", INPUTS["x"])
+    code = (
+        "import os; os.environ['TVM_USE_RUNTIME_LIB'] = '1'\n"
+        + LOAD_AND_RUN
+        + (
+            "assert 'tvm.relay' not in sys.modules\n"
+            "assert not hasattr(tvm_dnnl_byoc, 'partition_for_dnnl')\n"
+            "assert tvm_dnnl_byoc.profile(lib)\n"
+        )
+    )
+    process = run_python(code, exported, tmp_path / "x.npy", tmp_path / "y.npy")
+    assert process.returncode == 0, process.stderr
+    (expected,) = run(lib, INPUTS)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), expected)
+
+
 def test_built_with_measurement(monkeypatch):
     """Whatever is measured each time, a region's code and its constants fit together."""
     y = var("x", 1, 16, 20, 19)

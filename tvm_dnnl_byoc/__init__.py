@@ -4,16 +4,23 @@
 >>> lib = relay.build(mod, target, params=params)
 
 Importing the package loads the native libraries and registers them with TVM; a library that was
-exported from a partitioned module needs that before it is loaded.
+exported from a partitioned module needs that before it is loaded. Where TVM is imported without its
+compiler (``TVM_USE_RUNTIME_LIB=1``), there are ``build_info`` and ``profile`` only.
 """
 
 from . import native
 
 native.load_relay()
 
-from .profile import build_info, profile  # noqa: E402 (TVM is checked before it is imported)
-from .relay import partition_for_dnnl  # noqa: E402
-from .report import explain  # noqa: E402
+from tvm._ffi.base import _RUNTIME_ONLY  # noqa: E402 (TVM is checked before it is imported)
+
+from .profile import build_info, profile  # noqa: E402
 
 __version__ = "0.1.0"
-__all__ = ["build_info", "explain", "partition_for_dnnl", "profile"]
+__all__ = ["build_info", "profile"]
+
+if not _RUNTIME_ONLY:
+    from .relay import partition_for_dnnl
+    from .report import explain
+
+    __all__ += ["explain", "partition_for_dnnl"]
