@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 from .report import describe
@@ -24,9 +23,11 @@ _METRICS = {
     "throughput": "Throughput, one instance",
     "realtime": "Throughput, bound instances at batch 1",
 }
-_GROUP_WIDTH = 0.84
-_INCHES_PER_BAR = 0.3
+_INCHES = (11, 5)
 _DPI = 150
+_GROUP_WIDTH = 0.86
+_LEAST_GROUPS = 3  # fewer leave room at the sides, or their bars would be walls
+_VERSIONS = ("tvm", "onednn", "mxnet", "onnxruntime", "openvino", "commit")
 
 
 def draw(result: BenchmarkResult, folder: Path) -> Path:
@@ -41,6 +42,7 @@ def draw(result: BenchmarkResult, folder: Path) -> Path:
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.patheffects import withStroke
 
     mode = result.settings.mode
     names = [name for name in _STYLES if name in result.settings.backends]
@@ -48,8 +50,7 @@ def draw(result: BenchmarkResult, folder: Path) -> Path:
     if not models:
         raise ValueError(f"expected a model with a result of {BASELINE}, got none")
 
-    width = max(8.0, 1.5 + _INCHES_PER_BAR * len(models) * (len(names) + 1))
-    figure = Figure(figsize=(width, 5.0), dpi=_DPI)
+    figure = Figure(figsize=_INCHES, dpi=_DPI)
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     bar = _GROUP_WIDTH / len(names)
@@ -80,37 +81,39 @@ def draw(result: BenchmarkResult, folder: Path) -> Path:
                 textcoords="offset points",
                 ha="center",
                 fontsize=8,
+                path_effects=[withStroke(linewidth=2, foreground="white")],
             )
     _label(axes, [model.model for model in models], mode)
-    figure.text(0.01, 0.01, _caption(result, int(width * 17)), fontsize=7, color="#555555")
-    figure.tight_layout(rect=(0, 0.1, 1, 1))
+    figure.text(0.01, 0.015, _caption(result), fontsize=8, color="#555555")
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     path = folder / f"{mode}.png"
     figure.savefig(path)
     return path
 
 
 def _label(axes, models: list[str], mode: str) -> None:
-    axes.set_title(f"{_METRICS[mode]}, higher is better", loc="left", fontsize=12)
+    axes.set_title(f"{_METRICS[mode]}, higher is better", loc="left", fontsize=12, pad=36)
     axes.set_ylabel("% of MXNet with oneDNN")
-    axes.set_xticks(range(len(models)), models, fontsize=9)
+    axes.set_xticks(range(len(models)), models, fontsize=9.5)
     axes.tick_params(axis="x", length=0)
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.05)
+    middle, half = (len(models) - 1) / 2, max(len(models), _LEAST_GROUPS) / 2
+    axes.set_xlim(middle - half, middle + half)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.03)
     axes.axhline(100, color="#333333", lw=0.8, ls="--", zorder=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.08),
-        ncol=6,
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 1),
+        ncol=len(_STYLES),
+        columnspacing=1.4,
+        handlelength=1,
         frameon=False,
-        fontsize=8.5,
+        fontsize=9,
     )
 
 
-def _caption(result: BenchmarkResult, width: int) -> str:
+def _caption(result: BenchmarkResult) -> str:
     found = result.environment
-    versions = [f"{key} {found[key]}" for key in _VERSIONS if key in found]
-    parts = [describe(result.settings), found["cpu"], found["date"], *versions]
-    return textwrap.fill("; ".join(parts), width)
-
-
-_VERSIONS = ("tvm", "onednn", "mxnet", "onnxruntime", "openvino", "commit")
+    machine = f"{found['cpu']}, {found['cores']}; {found['date']}"
+    versions = ", ".join(f"{key} {found[key]}" for key in _VERSIONS if key in found)
+    return f"{describe(result.settings)}; {machine}\n{versions}"

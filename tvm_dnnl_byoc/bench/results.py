@@ -28,8 +28,6 @@ class Deployment:
         inference after that.
     peak_mib, resident_mib : float or None
         Largest resident set of the process, and the one at the end, in MiB.
-    max_error : float or None
-        As in `BackendResult`.
     """
 
     error: str | None = None
@@ -37,7 +35,6 @@ class Deployment:
     first_inference_seconds: float | None = None
     peak_mib: float | None = None
     resident_mib: float | None = None
-    max_error: float | None = None
 
 
 @dataclass
@@ -51,7 +48,8 @@ class BackendResult:
     error : str or None
         Why there are no, or not all, results.
     build_seconds, max_error : float or None
-        Time to build; largest difference from MXNet's output, relative to the output's scale.
+        Time to build; largest difference from MXNet's output, of what was built and of what is
+        deployed, relative to the output's scale.
     versions, facts : dict
         What the worker knows about its libraries and the compiled network.
     peak_mib, resident_mib : float or None

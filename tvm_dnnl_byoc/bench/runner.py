@@ -140,7 +140,7 @@ class Runner:
                 result.build_seconds = result.build_seconds or reply["build_seconds"]
                 result.max_error = max(result.max_error or 0.0, reply["max_error"])
                 result.versions, result.facts = reply["versions"], reply["facts"]
-            result.deployment = self._deploy(workers[0], name, directory, options)
+            result.deployment = self._deploy(workers[0], result, directory, options)
         except WorkerError as error:
             self._check_memory(error, model.batch_size)
             _fail(result, workers, error)
@@ -170,8 +170,9 @@ class Runner:
             worker.call("tune", timeout, directory=str(directory), options=options)
 
     def _deploy(
-        self, builder: WorkerProcess, name: str, directory: Path, options: dict
+        self, builder: WorkerProcess, result: BackendResult, directory: Path, options: dict
     ) -> Deployment:
+        name = result.backend
         folder = directory / name
         folder.mkdir()
         places = {"directory": str(directory), "folder": str(folder)}
@@ -182,6 +183,7 @@ class Runner:
                 reply = worker.call("deploy", backend=name, options=options, runs=runs, **places)
         except WorkerError as error:
             return Deployment(error=str(error))
+        result.max_error = max(result.max_error, reply.pop("max_error"))
         return Deployment(**reply)
 
     def _build_tracer(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -145,6 +146,14 @@ def relative_error(output: np.ndarray, reference: np.ndarray) -> float:
     return float(np.abs(output - reference).max(initial=0) / scale)
 
 
+def one_line(error: Exception) -> str:
+    """Type and message of an error."""
+    name = type(error).__name__
+    # TVM's messages are a C++ traceback, then the type and the message proper.
+    message = re.split(rf"^{name}: ", str(error), flags=re.MULTILINE)[-1]
+    return f"{name}: {' '.join(message.split()) or 'no message'}"
+
+
 def serve(worker) -> None:
     """Answer requests with `worker`'s methods until stdin ends; then end the process."""
     replies = claim_stdout()
@@ -154,8 +163,7 @@ def serve(worker) -> None:
             reply = getattr(worker, request.pop("command"))(**request)
         except Exception as error:
             traceback.print_exc()
-            message = " ".join(str(error).split()) or "no message"
-            reply = {"error": f"{type(error).__name__}: {message}"}
+            reply = {"error": one_line(error)}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
     # The frameworks' own teardown may crash, and nothing is left to save.

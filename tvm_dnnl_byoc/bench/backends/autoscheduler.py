@@ -82,7 +82,8 @@ def _load_nhwc(directory: Path):
     module, params = models.load_relay(directory)
     convert = relay.transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})
     with tvm.transform.PassContext(opt_level=3):
-        return convert(module), params
+        # A sequence infers the types that the pass needs, which the pass by itself does not.
+        return tvm.transform.Sequential([convert])(module), params
 
 
 def _extract_tasks(directory: Path):

@@ -44,7 +44,7 @@ def _compile(model: Path, directory: Path, options: BuildOptions) -> Network:
     compiled = ov.Core().compile_model(str(model), "CPU", settings)
     request = compiled.create_infer_request()
     build_seconds = time.perf_counter() - begin
-    request.set_input_tensor(ov.Tensor(np.load(directory / "data.npy"), shared_memory=True))
+    request.get_input_tensor().data[:] = np.load(directory / "data.npy")
     return Network(
         run=lambda: request.infer(share_outputs=True),
         output=lambda: request.get_output_tensor().data,
