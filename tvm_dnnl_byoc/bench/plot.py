@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .report import describe
 from .results import BenchmarkResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BASELINE = "mxnet"
 
@@ -31,9 +35,14 @@ _VERSIONS = ("tvm", "onednn", "mxnet", "onnxruntime", "openvino", "commit")
 
 
 def draw(result: BenchmarkResult, folder: Path) -> Path:
-    """Draw ``<mode>.png`` in `folder`; returns its path.
+    """Draw ``<mode>.png`` in `folder`; returns its path. Raises as `figure_of` does."""
+    path = folder / f"{result.settings.mode}.png"
+    figure_of(result).savefig(path)
+    return path
 
-    A bar is the median of the ratio over the rounds, its whisker the range.
+
+def figure_of(result: BenchmarkResult) -> Figure:
+    """A group of bars for each model: median of the ratio over the rounds, whiskers for the range.
 
     Raises
     ------
@@ -86,9 +95,7 @@ def draw(result: BenchmarkResult, folder: Path) -> Path:
     _label(axes, [model.model for model in models], mode)
     figure.text(0.01, 0.015, _caption(result), fontsize=8, color="#555555")
     figure.tight_layout(rect=(0, 0.07, 1, 1))
-    path = folder / f"{mode}.png"
-    figure.savefig(path)
-    return path
+    return figure
 
 
 def _label(axes, models: list[str], mode: str) -> None:
