@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from tvm_dnnl_byoc.bench import conversion, memory, onednn_verbose, plot
-from tvm_dnnl_byoc.bench.backends import BuildOptions
+from tvm_dnnl_byoc.bench.backends import BuildOptions, autoscheduler
 from tvm_dnnl_byoc.bench.busy import BusyProcesses
 from tvm_dnnl_byoc.bench.process import WorkerError, WorkerProcess
 from tvm_dnnl_byoc.bench.progress import Progress
@@ -371,6 +371,40 @@ def test_onnx_export_folds(tmp_path):
     assert [value.name for value in exported.graph.input] == ["data"]
     assert len(exported.graph.initializer) == 52
     assert exported.graph.initializer[0].raw_data
+
+
+def test_tuned_backend_takes_the_records_of_its_network(tmp_path):
+    import tvm
+    from tvm import auto_scheduler, relay
+
+    rng = np.random.default_rng(0)
+    data, kernel = (rng.random(shape, np.float32) for shape in ((1, 4, 7, 6), (5, 4, 3, 3)))
+    convolution = relay.nn.conv2d(
+        relay.var("data", shape=data.shape), relay.var("kernel", shape=kernel.shape)
+    )
+    module = relay.transform.InferType()(tvm.IRModule.from_expr(convolution))
+    params = {"kernel": tvm.nd.array(kernel)}
+    (tmp_path / "relay.json").write_text(tvm.ir.save_json(module))
+    (tmp_path / "relay.params").write_bytes(tvm.runtime.save_param_dict(params))
+    np.save(tmp_path / "data.npy", data)
+
+    records = tmp_path / "records.json"
+    options = BuildOptions(threads=1, tuning_records=str(records), tuning_trials=1)
+    with pytest.raises(ValueError, match="expected records of this network and processor"):
+        autoscheduler.build(tmp_path, options)
+    ((task,), _) = autoscheduler._extract_tasks(tmp_path)
+    schedule = auto_scheduler.MeasureInput(task, task.compute_dag.get_init_state())
+    result = auto_scheduler.MeasureResult([0.1], 0, "", 0.2, 1)
+    auto_scheduler.save_records(str(records), [schedule], [result])
+
+    autoscheduler.tune(tmp_path, options)  # has its one trial already
+    assert len(records.read_text().splitlines()) == 1
+    network = autoscheduler.build(tmp_path, options)
+    assert network.facts["tuning_records"] == 1
+    network.run()
+    windows = np.lib.stride_tricks.sliding_window_view(data, (3, 3), axis=(2, 3))
+    expected = np.einsum("nchwyx,ocyx->nohw", windows, kernel)
+    assert relative_error(network.output(), expected) < 1e-6
 
 
 @pytest.mark.parametrize("backend", ["onnxruntime", "openvino", "mxnet"])

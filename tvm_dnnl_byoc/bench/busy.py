@@ -39,7 +39,9 @@ class BusyProcesses:
     def __enter__(self) -> BusyProcesses:
         command = [sys.executable, "-S", "-c", _SPIN, str(os.getpid())]
         for _ in range(self._count):
-            self._processes.append(psutil.Popen(command, stdin=subprocess.DEVNULL))
+            # Interrupted from the keyboard, they would show tracebacks.
+            process = psutil.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self._processes.append(process)
         return self
 
     def __exit__(self, *exception) -> None:

@@ -178,8 +178,8 @@ def _parser() -> argparse.ArgumentParser:
         "--tuning-trials",
         type=positive,
         metavar="N",
-        help="tune until there are N records of each model; 1000 per network is usual, at one or "
-        "two seconds each",
+        help="tune until there are N records of each model; hundreds to thousands are usual, and "
+        "take hours",
     )
     parser.add_argument(
         "--json", type=output_file, metavar="FILE", help="store all samples and the environment"
