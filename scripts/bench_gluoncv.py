@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benchmark GluonCV networks: TVM with oneDNN against TVM alone and MXNet (see --help)."""
+"""Benchmark GluonCV networks: TVM with oneDNN against TVM alone and its peers (see --help)."""
 
 import sys
 from pathlib import Path

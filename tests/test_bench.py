@@ -1,25 +1,48 @@
 import dataclasses
 import importlib.util
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
+from rich.console import Console
 
-from tvm_dnnl_byoc.bench import onednn_verbose
+from tvm_dnnl_byoc.bench import conversion, memory, onednn_verbose, plot
+from tvm_dnnl_byoc.bench.backends import BuildOptions, autoscheduler
+from tvm_dnnl_byoc.bench.busy import BusyProcesses
 from tvm_dnnl_byoc.bench.process import WorkerError, WorkerProcess
+from tvm_dnnl_byoc.bench.progress import Progress
+from tvm_dnnl_byoc.bench.report import print_report
+from tvm_dnnl_byoc.bench.results import (
+    BackendResult,
+    BenchmarkResult,
+    Deployment,
+    ModelResult,
+    PrimitiveResult,
+)
+from tvm_dnnl_byoc.bench.runner import Runner
 from tvm_dnnl_byoc.bench.settings import Settings
 from tvm_dnnl_byoc.bench.stats import Percentiles, Spread, images_per_second, ratio_over_rounds
-from tvm_dnnl_byoc.bench.worker import relative_error
+from tvm_dnnl_byoc.bench.worker import one_line, relative_error
 
+OPTIONS = dataclasses.asdict(BuildOptions(threads=1))
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "bench_gluoncv.py"
 
 needs_mxnet = pytest.mark.skipif(
     importlib.util.find_spec("mxnet") is None, reason="mxnet is not installed (Python > 3.11)"
+)
+
+needs_matplotlib = pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None,
+    reason="matplotlib is not installed (Python > 3.11)",
 )
 
 # Recorded with oneDNN 3.2, some iterations of reorder, convolution, pooling.
@@ -135,31 +158,269 @@ def test_sum_of_primitives_needs_executions(text):
         onednn_verbose.sum_of_primitives(text)
 
 
+SETTINGS = Settings(
+    mode="realtime",
+    models=("resnet18_v1",),
+    backends=("dnnl", "tvm", "mxnet"),
+    threads=2,
+    batch_size=1,
+    batch_may_shrink=False,
+    instances=3,
+    cores=(1, 2, 3, 5, 8, 9),
+    warmup=1,
+    runs=10,
+    rounds=3,
+    seed=0,
+    sum_of_primitives=False,
+)
+
+
 def test_cores_of_instances_do_not_overlap():
-    settings = Settings(
-        mode="realtime",
-        models=("resnet18_v1",),
-        backends=("dnnl",),
-        threads=2,
-        batch_size=1,
-        instances=3,
-        cores=(1, 2, 3, 5, 8, 9),
-        warmup=1,
-        runs=10,
-        rounds=3,
-        seed=0,
-        sum_of_primitives=False,
-    )
+    settings = SETTINGS
     assert [settings.cores_of(instance) for instance in range(3)] == [(1, 2), (3, 5), (8, 9)]
     assert settings.runs_per_round == 4
     assert dataclasses.replace(settings, mode="latency").cores_of(0) is None
+
+
+def measured(**milliseconds):
+    # Of two rounds with one inference each; the second one takes 1.5 times as long.
+    settings = dataclasses.replace(
+        SETTINGS, mode="latency", backends=tuple(milliseconds), instances=1, rounds=2, runs=2
+    )
+    entries = [
+        BackendResult(
+            name,
+            build_seconds=1.0,
+            max_error=1e-6,
+            rounds=[[[value / 1e3]], [[value / 1e3 * 1.5]]],
+            foreign_load=[0.0, 0.0],
+            deployment=Deployment(None, 0.25, 0.5, peak_mib=123.4, resident_mib=100.0),
+        )
+        for name, value in milliseconds.items()
+    ]
+    found = {"date": "2026-11-28", "cpu": "a processor", "cores": "6 usable", "tvm": "0.19.0"}
+    return BenchmarkResult(settings, found, [ModelResult("resnet18_v1", 1, backends=entries)])
+
+
+def printed(result):
+    console = Console(file=io.StringIO(), width=200)
+    print_report(result, console)
+    return console.file.getvalue()
+
+
+def test_table_shows_peaks_load_times_and_busy_processes():
+    result = measured(dnnl=2.0, mxnet=4.0)
+    text = printed(result)
+    assert re.search(r"dnnl .* 123 .* 0\.75 ", text)
+    assert re.search(r"mxnet .* 2\.00 \(2\.00–2\.00\)", text)
+    assert "busy" not in text
+    result.settings = dataclasses.replace(result.settings, busy=1)
+    assert "beside 1 busy process\n" in re.sub(" +\n", "\n", printed(result))
+
+
+def test_table_says_that_the_batch_did_not_fit():
+    result = measured(dnnl=2.0)
+    result.settings = dataclasses.replace(result.settings, batch_size=32)
+    result.models[0].batch_size = 8
+    assert "resnet18_v1: batch 8, for 32 did not fit into memory" in printed(result)
+
+
+def test_failed_deployment_fails_the_run_but_not_the_timing():
+    result = measured(dnnl=2.0)
+    assert not result.failed
+    result.models[0].backends[0].deployment = Deployment(error="no compiler")
+    assert result.failed
+    assert "resnet18_v1, dnnl, deployed: no compiler" in printed(result)
+    assert result.models[0].find("dnnl")
+
+
+def test_stored_result_reads_back(tmp_path):
+    result = measured(dnnl=2.0, mxnet=4.0)
+    sums = onednn_verbose.sum_of_primitives(TRACE)
+    result.models[0].primitives = PrimitiveResult(rounds=[sums, sums])
+    result.write_json(tmp_path / "result.json")
+    assert BenchmarkResult.read_json(tmp_path / "result.json") == result
+
+
+@pytest.mark.parametrize(("text", "got"), [('{"schema_version": 1}', "1"), ("[]", "None")])
+def test_stored_result_of_another_schema_is_refused(tmp_path, text, got):
+    file = tmp_path / "result.json"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=f"expected schema_version 2, got {got}"):
+        BenchmarkResult.read_json(file)
+
+
+@needs_matplotlib
+def test_figure_is_in_per_cent_of_mxnet(tmp_path):
+    figure = plot.figure_of(measured(dnnl=2.0, tvm=8.0, mxnet=4.0))
+    (axes,) = figure.axes
+    heights = [bars[0].get_height() for bars in axes.containers if hasattr(bars, "patches")]
+    assert heights == pytest.approx([200, 50, 100])
+    assert axes.get_ylim()[0] == 0
+    texts = [text.get_text() for text in figure.texts]
+    assert "a processor" in texts[0]
+    assert "2026-11-28" in texts[0]
+    assert "tvm 0.19.0" in texts[0]
+
+
+@needs_matplotlib
+def test_figure_needs_a_result_of_mxnet(tmp_path):
+    result = measured(dnnl=2.0, mxnet=4.0)
+    result.models[0].backends[1].error = "failed"
+    with pytest.raises(ValueError, match="expected a model with a result of mxnet, got none"):
+        plot.draw(result, tmp_path)
+
+
+@needs_matplotlib
+def test_stored_result_is_printed_and_drawn_without_measuring(tmp_path):
+    store = tmp_path / "result.json"
+    measured(dnnl=2.0, mxnet=4.0).write_json(store)
+    finished = run_script("--from-json", str(store), "--plot", str(tmp_path))
+    assert finished.returncode == 0, finished.stderr
+    assert "resnet18_v1" in finished.stdout
+    assert finished.stderr == ""
+    assert (tmp_path / "latency.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_busy_processes_take_processor_time_and_end():
+    with BusyProcesses(1) as busy:
+        deadline = time.monotonic() + 60
+        while busy.cpu_seconds() < 0.2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert busy.cpu_seconds() >= 0.2
+        (process,) = psutil.Process().children()
+    assert not process.is_running()
+
+
+def test_busy_process_ends_with_its_parent():
+    code = (
+        "from tvm_dnnl_byoc.bench.busy import BusyProcesses; import os\n"
+        "BusyProcesses(1).__enter__(); os._exit(0)"
+    )
+    # The busy process inherits the pipe, which is closed, before the time is over, when it ends.
+    subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, timeout=120)
+
+
+def test_memory_of_this_process_counts_what_it_holds():
+    before = memory.resident_mib()
+    held = np.ones(2**23)  # 64 MiB
+    grown = memory.resident_mib() - before
+    assert 60 < grown < 100
+    assert memory.peak_mib() >= before + grown
+    del held
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("worker ended (killed by SIGKILL)", True),
+        ("MXNetError: Failed to allocate CPU Memory", True),
+        ("RuntimeError: std::bad_alloc", True),
+        ("worker ended (killed by SIGSEGV)", False),
+    ],
+)
+def test_lack_of_memory_is_recognised(message, expected):
+    assert WorkerError(message).out_of_memory is expected
+
+
+def test_batch_is_halved_until_it_fits(monkeypatch):
+    tried = []
+
+    def fits(self, model, directory):
+        tried.append(model.batch_size)
+        raise WorkerError("MemoryError" if model.batch_size > 8 else "something else")
+
+    monkeypatch.setattr(Runner, "_prepare", fits)
+    settings = dataclasses.replace(SETTINGS, batch_size=32, batch_may_shrink=True)
+    progress = Progress(Console(file=io.StringIO()))
+    (model,) = Runner(settings, progress).run()
+    assert tried == [32, 16, 8]
+    assert (model.batch_size, model.error) == (8, "something else")
+    tried.clear()
+    settings = dataclasses.replace(settings, batch_may_shrink=False)
+    (model,) = Runner(settings, progress).run()
+    assert tried == [32]
+    assert model.error == "MemoryError"
+
+
+def test_errors_of_tvm_lose_their_traceback():
+    class InternalError(Exception):
+        pass
+
+    error = InternalError(
+        "Traceback (most recent call last):\n  1: void f()\nInternalError: Check\n failed"
+    )
+    assert one_line(error) == "InternalError: Check failed"
+    assert one_line(ValueError("")) == "ValueError: no message"
+
+
+def test_failed_conversion_concerns_only_who_needs_it(tmp_path):
+    with conversion.attempt(tmp_path, "export to ONNX"):
+        raise KeyError("no such operator")
+    conversion.check(tmp_path, "conversion to Relay")
+    with pytest.raises(RuntimeError, match="export to ONNX: KeyError: 'no such operator'"):
+        conversion.check(tmp_path, "export to ONNX")
+
+
+@needs_mxnet
+def test_onnx_export_folds(tmp_path):
+    from tvm_dnnl_byoc.bench.models import prepare_gluoncv
+    from tvm_dnnl_byoc.bench.onnx_export import to_onnx
+
+    exported = to_onnx(prepare_gluoncv("squeezenet1.1"))
+    assert [value.name for value in exported.graph.input] == ["data"]
+    assert len(exported.graph.initializer) == 52
+    assert exported.graph.initializer[0].raw_data
+
+
+def test_tuned_backend_takes_the_records_of_its_network(tmp_path):
+    import tvm
+    from tvm import auto_scheduler, relay
+
+    rng = np.random.default_rng(0)
+    data, kernel = (rng.random(shape, np.float32) for shape in ((1, 4, 7, 6), (5, 4, 3, 3)))
+    convolution = relay.nn.conv2d(
+        relay.var("data", shape=data.shape), relay.var("kernel", shape=kernel.shape)
+    )
+    module = relay.transform.InferType()(tvm.IRModule.from_expr(convolution))
+    params = {"kernel": tvm.nd.array(kernel)}
+    (tmp_path / "relay.json").write_text(tvm.ir.save_json(module))
+    (tmp_path / "relay.params").write_bytes(tvm.runtime.save_param_dict(params))
+    np.save(tmp_path / "data.npy", data)
+
+    records = tmp_path / "records.json"
+    options = BuildOptions(threads=1, tuning_records=str(records), tuning_trials=1)
+    with pytest.raises(ValueError, match="expected records of this network and processor"):
+        autoscheduler.build(tmp_path, options)
+    ((task,), _) = autoscheduler._extract_tasks(tmp_path)
+    schedule = auto_scheduler.MeasureInput(task, task.compute_dag.get_init_state())
+    result = auto_scheduler.MeasureResult([0.1], 0, "", 0.2, 1)
+    auto_scheduler.save_records(str(records), [schedule], [result])
+
+    autoscheduler.tune(tmp_path, options)  # has its one trial already
+    assert len(records.read_text().splitlines()) == 1
+    network = autoscheduler.build(tmp_path, options)
+    assert network.facts["tuning_records"] == 1
+    network.run()
+    windows = np.lib.stride_tricks.sliding_window_view(data, (3, 3), axis=(2, 3))
+    expected = np.einsum("nchwyx,ocyx->nohw", windows, kernel)
+    assert relative_error(network.output(), expected) < 1e-6
+
+
+@pytest.mark.parametrize("backend", ["onnxruntime", "openvino", "mxnet"])
+def test_missing_peer_is_one_line(tmp_path, backend):
+    (tmp_path / f"{backend}.py").write_text(f"raise ModuleNotFoundError('No module {backend}')")
+    with WorkerProcess(tmp_path / "log", {"PYTHONPATH": str(tmp_path)}) as worker:
+        for _ in range(2):
+            with pytest.raises(WorkerError, match=f"^ModuleNotFoundError: No module {backend}$"):
+                worker.call("build", backend=backend, directory=str(tmp_path), options=OPTIONS)
 
 
 def test_worker_reports_an_error_and_serves_on(tmp_path):
     with WorkerProcess(tmp_path / "log", {}) as worker:
         for _ in range(2):
             with pytest.raises(WorkerError, match=r"FileNotFoundError: .*relay\.json"):
-                worker.call("build", backend="tvm", directory=str(tmp_path))
+                worker.call("build", backend="tvm", directory=str(tmp_path), options=OPTIONS)
 
 
 def test_worker_that_dies_is_an_error(tmp_path):
@@ -188,7 +449,15 @@ def run_script(*arguments):
     ("arguments", "message"),
     [
         (["--mode", "speed"], "--mode: expected one of latency, throughput, realtime, got 'speed'"),
-        (["--backends", "tvm,abc"], "--backends: expected one of dnnl, tvm, mxnet, got 'abc'"),
+        (["--backends", "tvm,abc"], "--backends: expected one of dnnl, tvm, "),
+        (
+            ["--backends", "tvm-autoscheduler"],
+            "expected --tuning-records or --tuning-trials with tvm-autoscheduler, got neither",
+        ),
+        (["--busy", "-1"], "argument --busy: expected a positive integer, got '-1'"),
+        (["--plot", "/dev/null"], "argument --plot: expected a writable directory, got"),
+        (["--plot", "/", "--backends", "dnnl"], "--plot: expected backend mxnet to compare with"),
+        (["--from-json", "/none"], "--from-json: [Errno 2] No such file or directory"),
         (["--backends", ","], "--backends: expected names separated by commas, got ','"),
         (["--runs", "none"], "argument --runs: expected a positive integer, got 'none'"),
         (["--threads", "0"], "argument --threads: expected a positive integer, got '0'"),
@@ -233,22 +502,28 @@ def test_prepared_model_is_reproducible_and_exercises_batch_norm():
 def test_script_end_to_end(tmp_path):
     store = tmp_path / "result.json"
     finished = run_script(
-        *("--models", "resnet18_v1", "--backends", "dnnl,mxnet"),
-        *("--warmup", "1", "--runs", "2", "--rounds", "1", "--json", str(store)),
+        *("--models", "squeezenet1.1", "--backends", "dnnl,mxnet,onnxruntime,openvino"),
+        *("--warmup", "1", "--runs", "2", "--rounds", "1", "--busy", "1", "--json", str(store)),
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "resnet18_v1" in finished.stdout
+    assert "squeezenet1.1" in finished.stdout
+    assert "beside 1 busy process" in finished.stdout
     assert "building backend dnnl" in finished.stderr
     document = json.loads(store.read_text())
     (model,) = document["models"]
-    assert [entry["backend"] for entry in model["backends"]] == ["dnnl", "mxnet"]
+    names = ["dnnl", "mxnet", "onnxruntime", "openvino"]
+    assert [entry["backend"] for entry in model["backends"]] == names
     for entry in model["backends"]:
         assert entry["error"] is None
         assert entry["max_error"] < 1e-4
         assert len(entry["rounds"][0][0]) == 2
+        assert entry["deployment"]["error"] is None
+        # A deployment has built nothing.
+        assert 10 < entry["deployment"]["peak_mib"] <= 1.1 * entry["peak_mib"]
+        assert entry["versions"]
     dnnl = model["backends"][0]
     assert dnnl["facts"]["regions"] >= 1
     assert dnnl["facts"]["offloaded_share"] == 1
     assert model["primitives"]["error"] is None
-    assert model["primitives"]["rounds"][0]["kinds"]["convolution"]["count"] == 20
+    assert model["primitives"]["rounds"][0]["kinds"]["convolution"]["count"] == 26
     assert document["environment"]["tvm"]

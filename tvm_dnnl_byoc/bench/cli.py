@@ -13,18 +13,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import backends, environment
+from . import backends, environment, plot
+from .arguments import OneLineParser, output_file, output_folder, positive
 from .process import WorkerError, WorkerProcess
 from .progress import Progress
 from .report import print_report
 from .results import BenchmarkResult
 from .runner import Runner
-from .settings import DEFAULT_BATCH_SIZES, MODES, Settings
+from .settings import DEFAULT_BATCH_SIZES, MODES, REFERENCE_MODELS, Settings
+
+_REFERENCE = "reference"
 
 _EPILOG = """\
 modes:
   latency     one instance on all cores, batch 1
-  throughput  one instance on all cores, batch 32
+  throughput  one instance on all cores, batch 32 or as many as fit into memory
   realtime    one instance per core (or per --threads cores), each bound to its own, batch 1
 
 Each backend runs in its own process. All are built first; then they take turns, round by round,
@@ -37,40 +40,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; returns the exit code."""
     parser = _parser()
     arguments = parser.parse_args(argv)
-    settings = _settings(parser, arguments)
-    found = environment.describe(Path(sys.argv[0]).resolve().parent)
-    found["command"] = shlex.join([Path(sys.argv[0]).name, *(argv or sys.argv[1:])])
-    with Progress(Console(stderr=True)) as progress:
-        progress.expect(1)
-        progress.step("looking up the models")
+    if arguments.from_json:
+        result = _read(parser, arguments.from_json)
+    else:
+        settings = _settings(parser, arguments)
+        if arguments.plot and plot.BASELINE not in settings.backends:
+            got = ", ".join(settings.backends)
+            parser.error(f"--plot: expected backend {plot.BASELINE} to compare with, got {got}")
         try:
-            _check_models(parser, settings.models)
+            result = _measure(parser, settings, shlex.join(argv or sys.argv[1:]))
         except WorkerError as error:
             print(f"{parser.prog}: error: {_model_zoo_failure(error)}", file=sys.stderr)
             return 1
-        models = Runner(settings, progress).run()
-
-    for model in models:
-        for entry in model.backends:
-            found |= entry.versions
-    result = BenchmarkResult(settings, found, models)
     print_report(result)
     if arguments.json:
         result.write_json(arguments.json)
+    if arguments.plot:
+        try:
+            print(f"plotted {plot.draw(result, arguments.plot)}")
+        except ValueError as error:
+            print(f"{parser.prog}: error: --plot: {error}", file=sys.stderr)
+            return 1
     return int(result.failed)
 
 
-class OneLineParser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line."""
+def _measure(
+    parser: argparse.ArgumentParser, settings: Settings, command_line: str
+) -> BenchmarkResult:
+    found = environment.describe(Path(sys.argv[0]).resolve().parent)
+    found["command"] = f"{Path(sys.argv[0]).name} {command_line}"
+    with Progress(Console(stderr=True)) as progress:
+        progress.expect(1)
+        progress.step("looking up the models")
+        _check_models(parser, settings.models)
+        models = Runner(settings, progress).run()
+    for model in models:
+        for entry in model.backends:
+            found |= entry.versions
+    return BenchmarkResult(settings, found, models)
 
-    def error(self, message: str):
-        """Say what is wrong in one line, without the usage text."""
-        self.exit(2, f"{self.prog}: error: {message}\n")
+
+def _read(parser: argparse.ArgumentParser, path: Path) -> BenchmarkResult:
+    try:
+        return BenchmarkResult.read_json(path)
+    except (OSError, ValueError) as error:
+        parser.error(f"--from-json: {error}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        description="Compare GluonCV networks in TVM with oneDNN, in TVM alone and in MXNet.",
+        description="Compare GluonCV networks in TVM with oneDNN, in TVM alone and in its peers.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -84,14 +103,15 @@ def _parser() -> argparse.ArgumentParser:
         "--models",
         default="resnet50_v1b",
         metavar="NAME,…",
-        help="names of gluoncv.model_zoo (default: %(default)s)",
+        help=f"names of gluoncv.model_zoo; {_REFERENCE} stands for "
+        f"{', '.join(REFERENCE_MODELS)} (default: %(default)s)",
     )
     parser.add_argument(
         "--backends",
-        default=",".join(backends.BACKENDS),
         metavar="NAME,…",
-        help="dnnl: TVM with oneDNN; tvm: TVM untuned; mxnet: MXNet's oneDNN subgraph backend "
-        "(default: %(default)s)",
+        help="dnnl: TVM with oneDNN; tvm: TVM untuned; tvm-autoscheduler: TVM tuned; mxnet: "
+        "MXNet's oneDNN subgraph backend; onnxruntime; openvino (default: all, but "
+        "tvm-autoscheduler only with --tuning-records or --tuning-trials)",
     )
     parser.add_argument(
         "--threads",
@@ -109,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         "--batch-size",
         type=positive,
         metavar="N",
-        help="images per inference (default: 1; 32 in mode throughput)",
+        help="images per inference (default: 1; in mode throughput 32, or as many as fit)",
     )
     parser.add_argument(
         "--warmup",
@@ -142,7 +162,41 @@ def _parser() -> argparse.ArgumentParser:
         help="compare dnnl with the sum of oneDNN's own primitive times (default: in mode latency)",
     )
     parser.add_argument(
+        "--busy",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="processes that compute beside the backends while these are measured (default: none)",
+    )
+    parser.add_argument(
+        "--tuning-records",
+        type=output_file,
+        metavar="FILE",
+        help="records of TVM's auto-scheduler; --tuning-trials adds to them",
+    )
+    parser.add_argument(
+        "--tuning-trials",
+        type=positive,
+        metavar="N",
+        help="tune until there are N records of each model; hundreds to thousands are usual, and "
+        "take hours",
+    )
+    parser.add_argument(
         "--json", type=output_file, metavar="FILE", help="store all samples and the environment"
+    )
+    parser.add_argument(
+        "--plot",
+        type=output_folder,
+        nargs="?",
+        const="assets",
+        metavar="FOLDER",
+        help="draw FOLDER/<mode>.png, in per cent of MXNet (default: %(const)s)",
+    )
+    parser.add_argument(
+        "--from-json",
+        type=Path,
+        metavar="FILE",
+        help="measure nothing; print, and plot, what --json has stored",
     )
     return parser
 
@@ -151,12 +205,6 @@ def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
     mode = arguments.mode
     if mode not in MODES:
         parser.error(f"--mode: expected one of {', '.join(MODES)}, got {mode!r}")
-    names = _names(parser, "--backends", arguments.backends)
-    for name in names:
-        if name not in backends.BACKENDS:
-            known = ", ".join(backends.BACKENDS)
-            parser.error(f"--backends: expected one of {known}, got {name!r}")
-
     cores = tuple(sorted(os.sched_getaffinity(0)))
     realtime = mode == "realtime"
     threads = arguments.threads or (1 if realtime else len(cores))
@@ -171,10 +219,11 @@ def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
     traced = arguments.sum_of_primitives
     return Settings(
         mode=mode,
-        models=_names(parser, "--models", arguments.models),
-        backends=names,
+        models=_models(parser, arguments.models),
+        backends=_backends(parser, arguments),
         threads=threads,
         batch_size=arguments.batch_size or DEFAULT_BATCH_SIZES[mode],
+        batch_may_shrink=arguments.batch_size is None,
         instances=instances,
         cores=cores,
         warmup=arguments.warmup,
@@ -182,7 +231,35 @@ def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
         rounds=min(arguments.rounds, arguments.runs),
         seed=arguments.seed,
         sum_of_primitives=mode == "latency" if traced is None else traced,
+        busy=arguments.busy,
+        tuning_records=str(arguments.tuning_records.resolve())
+        if arguments.tuning_records
+        else None,
+        tuning_trials=arguments.tuning_trials,
     )
+
+
+def _models(parser: argparse.ArgumentParser, text: str) -> tuple[str, ...]:
+    names = []
+    for name in _names(parser, "--models", text):
+        names += REFERENCE_MODELS if name == _REFERENCE else [name]
+    return tuple(dict.fromkeys(names))
+
+
+def _backends(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[str, ...]:
+    known = backends.BACKENDS
+    tuning = arguments.tuning_records or arguments.tuning_trials
+    if arguments.backends is None:
+        return tuple(name for name, backend in known.items() if tuning or not backend.tuned)
+    names = _names(parser, "--backends", arguments.backends)
+    for name in names:
+        if name not in known:
+            parser.error(f"--backends: expected one of {', '.join(known)}, got {name!r}")
+        if known[name].tuned and not tuning:
+            parser.error(
+                f"--backends: expected --tuning-records or --tuning-trials with {name}, got neither"
+            )
+    return names
 
 
 def _names(parser: argparse.ArgumentParser, option: str, text: str) -> tuple[str, ...]:
@@ -209,23 +286,3 @@ def _check_models(parser: argparse.ArgumentParser, names: Sequence[str]) -> None
 
 def _model_zoo_failure(error: WorkerError) -> str:
     return f"the models come from GluonCV and MXNet (Python 3.11 or older): {error}"
-
-
-def positive(text: str) -> int:
-    """Read a positive integer: the type of an option."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a positive integer, got {text!r}")
-    return value
-
-
-def output_file(text: str) -> Path:
-    """Read the name of a file that can be written: the type of an option."""
-    # Asked for now, not after minutes of measuring.
-    path = Path(text)
-    if path.is_dir() or not os.access(path.resolve().parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"expected a file in a writable directory, got {text!r}")
-    return path

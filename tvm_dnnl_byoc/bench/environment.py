@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
 import subprocess
@@ -33,6 +34,7 @@ def describe(repository: Path) -> dict[str, str]:
     usable = len(os.sched_getaffinity(0))
     memory = psutil.virtual_memory()
     found = {
+        "date": datetime.date.today().isoformat(),
         "cpu": cpu_name(),
         "cores": f"{psutil.cpu_count(logical=False) or '?'} physical, "
         f"{os.cpu_count()} logical, {usable} usable",

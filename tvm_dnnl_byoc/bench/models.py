@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from . import conversion, onnx_export
 from .randomise import flatten, randomise
 
 if TYPE_CHECKING:
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     import tvm
 
 INPUT_NAME = "data"
+MXNET_FILES = ("mxnet-symbol.json", "mxnet-0000.params")
+
+_TO_RELAY = "conversion to Relay"
 
 _LARGE_INPUTS = ("inception", "xception")
 _CALIBRATION_BATCH = 4
@@ -166,10 +168,10 @@ def to_relay(prepared: PreparedModel) -> tuple[tvm.IRModule, dict[str, tvm.nd.ND
 
 
 def save(prepared: PreparedModel, directory: Path) -> None:
-    """Write the network for MXNet, for TVM, and the arrays, so that workers need only their own.
+    """Write the network for MXNet, TVM and ONNX, and the arrays, so that workers need only theirs.
 
-    TVM's files come from a conversion here: a worker of TVM then never loads MXNet, which brings
-    another oneDNN and another set of threads. If the conversion fails, its reason is saved.
+    The conversions are done here: a worker of a peer then never loads MXNet, which brings another
+    oneDNN and another set of threads. If a conversion fails, its reason is saved.
     """
     import mxnet as mx
 
@@ -178,25 +180,20 @@ def save(prepared: PreparedModel, directory: Path) -> None:
     )
     np.save(directory / "data.npy", prepared.data)
     np.save(directory / "reference.npy", prepared.reference)
-    try:
+    with conversion.attempt(directory, _TO_RELAY):
         import tvm
 
         module, params = to_relay(prepared)
         (directory / "relay.json").write_text(tvm.ir.save_json(module))
         (directory / "relay.params").write_bytes(tvm.runtime.save_param_dict(params))
-    except Exception as error:  # any failure of the frontend concerns TVM's backends only
-        logging.exception("conversion to Relay failed")
-        reason = f"conversion to Relay: {type(error).__name__}: {error}"
-        (directory / "relay.error").write_text(json.dumps(reason))
+    onnx_export.save(prepared, directory)
 
 
 def load_relay(directory: Path) -> tuple[tvm.IRModule, dict[str, tvm.nd.NDArray]]:
     """Read what `save` wrote for TVM."""
     import tvm
 
-    failure = directory / "relay.error"
-    if failure.exists():
-        raise RuntimeError(json.loads(failure.read_text()))
+    conversion.check(directory, _TO_RELAY)
     module = tvm.ir.load_json((directory / "relay.json").read_text())
     params = tvm.runtime.load_param_dict((directory / "relay.params").read_bytes())
     return module, params
@@ -208,9 +205,8 @@ def load_mxnet(directory: Path) -> mx.gluon.SymbolBlock:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the type of `data`, known only at the first call
-        return mx.gluon.SymbolBlock.imports(
-            str(directory / "mxnet-symbol.json"), [INPUT_NAME], str(directory / "mxnet-0000.params")
-        )
+        symbol, params = (str(directory / name) for name in MXNET_FILES)
+        return mx.gluon.SymbolBlock.imports(symbol, [INPUT_NAME], params)
 
 
 def _gluoncv_zoo():

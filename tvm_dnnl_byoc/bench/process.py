@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -13,6 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 
 REPLY_TIMEOUT_SECONDS = 3600.0
+
+# The kernel kills without a word; the others are NumPy, C++, oneDNN, and MXNet or ONNX Runtime.
+_OUT_OF_MEMORY = re.compile(
+    "SIGKILL|MemoryError|bad[_ ]alloc|out of memory|failed to allocate", re.IGNORECASE
+)
 
 _PACKAGE = Path(__file__).resolve().parents[1] / "__init__.py"
 
@@ -30,6 +36,11 @@ import_module(sys.argv[2]).main()
 
 class WorkerError(RuntimeError):
     """A worker failed at a command, crashed or did not answer."""
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the reason reads like a lack of memory."""
+        return bool(_OUT_OF_MEMORY.search(str(self)))
 
 
 class WorkerProcess:
@@ -70,6 +81,8 @@ class WorkerProcess:
                 )
         finally:
             os.sched_setaffinity(0, usable)
+        with suppress(OSError):  # where memory runs out, this one is to go, not who conducts it
+            Path(f"/proc/{self.pid}/oom_score_adj").write_text("900")
 
     @property
     def pid(self) -> int:

@@ -22,13 +22,18 @@ class Progress:
     ----------
     console : Console, optional
         Where to show it; stderr by default.
+
+    Attributes
+    ----------
+    begun : int
+        Steps so far.
     """
 
     def __init__(self, console: Console | None = None):
         self._console = console or Console(stderr=True)
         self._begin = time.monotonic()
         self._expected = 0
-        self._begun = 0
+        self.begun = 0
         self._bar = RichProgress(
             SpinnerColumn(),
             BarColumn(bar_width=20),
@@ -50,11 +55,11 @@ class Progress:
 
     def step(self, text: str) -> None:
         """Say what begins now."""
-        self._bar.update(self._task, completed=self._begun, description=text, refresh=True)
-        self._begun += 1
+        self._bar.update(self._task, completed=self.begun, description=text, refresh=True)
+        self.begun += 1
         if not self._console.is_terminal:
             elapsed = time.monotonic() - self._begin
-            line = f"[{elapsed:6.1f} s, {self._begun}/{self._expected}] {text}"
+            line = f"[{elapsed:6.1f} s, {self.begun}/{self._expected}] {text}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> Progress:

@@ -11,7 +11,7 @@ from .results import BackendResult, BenchmarkResult, ModelResult
 from .settings import Settings
 from .stats import Percentiles, Spread
 
-_PLAIN_WIDTH = 140  # where the output is not a terminal, which would tell its own
+_PLAIN_WIDTH = 160  # where the output is not a terminal, which would tell its own
 _QUIET_LOAD = 0.05
 
 
@@ -25,13 +25,14 @@ def print_report(result: BenchmarkResult, console: Console | None = None) -> Non
 
 def _render(result: BenchmarkResult) -> RenderableType:
     settings = result.settings
-    table = Table(title=_title(settings), title_justify="left")
+    table = Table(title=describe(settings), title_justify="left")
     table.add_column("model", no_wrap=True)
     table.add_column("backend", no_wrap=True)
     for heading in ("p50 ms", "p90 ms", "p99 ms", "images/s"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("speedup of dnnl", justify="right", no_wrap=True)
-    for heading in ("max error", "regions", "FLOPs offloaded", "build s"):
+    headings = ("peak MiB", "load s", "max error", "regions", "FLOPs offloaded", "build s")
+    for heading in headings:
         table.add_column(heading, justify="right")
     for model in result.models:
         for row in _rows(model, settings):
@@ -40,12 +41,14 @@ def _render(result: BenchmarkResult) -> RenderableType:
     return Group(table, *(Text(line) for line in _remarks(result)), _environment(result))
 
 
-def _title(settings: Settings) -> str:
+def describe(settings: Settings) -> str:
+    """Mode, instances, threads, batch, rounds and busy processes of a run, in one line."""
     instances = f"{settings.instances} instance{'s' if settings.instances > 1 else ''}"
     threads = f"{settings.threads} thread{'s' if settings.threads > 1 else ''}"
+    busy = f", beside {settings.busy} busy process{'es' if settings.busy > 1 else ''}"
     return (
         f"{settings.mode}: {instances} × {threads}, batch {settings.batch_size}, "
-        f"{settings.rounds} rounds × {settings.runs_per_round} runs"
+        f"{settings.rounds} rounds × {settings.runs_per_round} runs{busy if settings.busy else ''}"
     )
 
 
@@ -60,8 +63,8 @@ def _rows(model: ModelResult, settings: Settings):
             model.model,
             result.backend,
             *_percentiles(result.percentiles()),
-            _images(result, settings),
-            _ratio(model.speedup(result, settings)),
+            _images(result, model),
+            _speedup(model, result, settings),
             *_facts(result),
         ]
         if settings.instances > 1:
@@ -71,7 +74,7 @@ def _rows(model: ModelResult, settings: Settings):
                     "",
                     f"  core {cores}",
                     *_percentiles(result.percentiles(instance)),
-                    _images(result, settings, instance),
+                    _images(result, model, instance),
                 ]
 
 
@@ -79,8 +82,14 @@ def _percentiles(values: Percentiles) -> list[str]:
     return [f"{value:.2f}" for value in (values.p50, values.p90, values.p99)]
 
 
-def _images(result: BackendResult, settings: Settings, instance: int | None = None) -> str:
-    return f"{np.median(result.throughputs(settings.batch_size, instance)):.1f}"
+def _images(result: BackendResult, model: ModelResult, instance: int | None = None) -> str:
+    return f"{np.median(result.throughputs(model.batch_size, instance)):.1f}"
+
+
+def _speedup(model: ModelResult, result: BackendResult, settings: Settings) -> str:
+    if result.backend == "dnnl":
+        return ""
+    return _ratio(model.relative_speed("dnnl", result.backend, settings.mode))
 
 
 def _ratio(spread: Spread | None) -> str:
@@ -90,6 +99,7 @@ def _ratio(spread: Spread | None) -> str:
 def _facts(result: BackendResult) -> list[str]:
     facts = result.facts
     return [
+        *_deployment(result),
         f"{result.max_error:.1e}",
         str(facts["regions"]) if "regions" in facts else "",
         f"{facts['offloaded_share']:.1%}" if "offloaded_share" in facts else "",
@@ -97,13 +107,28 @@ def _facts(result: BackendResult) -> list[str]:
     ]
 
 
+def _deployment(result: BackendResult) -> list[str]:
+    deployed = result.deployment
+    if deployed is None or deployed.error is not None:
+        return ["", ""]
+    seconds = deployed.load_seconds + deployed.first_inference_seconds
+    return [f"{deployed.peak_mib:.0f}", f"{seconds:.2f}"]
+
+
 def _remarks(result: BenchmarkResult):
     for model in result.models:
         if model.error is not None:
             yield f"{model.model}: {model.error}"
+        if model.batch_size != result.settings.batch_size:
+            yield (
+                f"{model.model}: batch {model.batch_size}, for {result.settings.batch_size} did "
+                "not fit into memory"
+            )
         for entry in model.backends:
             if entry.error is not None:
                 yield f"{model.model}, {entry.backend}: {entry.error}"
+            if entry.deployment and entry.deployment.error:
+                yield f"{model.model}, {entry.backend}, deployed: {entry.deployment.error}"
         yield from _primitives(model)
     loads = [
         load for model in result.models for entry in model.backends for load in entry.foreign_load

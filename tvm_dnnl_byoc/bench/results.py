@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,29 @@ from .onednn_verbose import PrimitiveSum
 from .settings import Settings
 from .stats import Percentiles, Spread, images_per_second, ratio_over_rounds
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+
+@dataclass
+class Deployment:
+    """A process that only loads what was built, and runs it.
+
+    Attributes
+    ----------
+    error : str or None
+        Why there is nothing else.
+    load_seconds, first_inference_seconds : float or None
+        From an interpreter with nothing of the framework imported to a network ready to run; the
+        inference after that.
+    peak_mib, resident_mib : float or None
+        Largest resident set of the process, and the one at the end, in MiB.
+    """
+
+    error: str | None = None
+    load_seconds: float | None = None
+    first_inference_seconds: float | None = None
+    peak_mib: float | None = None
+    resident_mib: float | None = None
 
 
 @dataclass
@@ -26,9 +48,15 @@ class BackendResult:
     error : str or None
         Why there are no, or not all, results.
     build_seconds, max_error : float or None
-        Time to build; largest difference from MXNet's output, relative to the output's scale.
+        Time to build; largest difference from MXNet's output, of what was built and of what is
+        deployed, relative to the output's scale.
     versions, facts : dict
         What the worker knows about its libraries and the compiled network.
+    peak_mib, resident_mib : float or None
+        Of the first instance: largest resident set, its build included, and the one after the last
+        round, in MiB.
+    deployment : Deployment or None
+        What it takes to load and run what was built.
     rounds : list of list of list of float
         Seconds of each inference, by round and instance.
     foreign_load : list of float
@@ -41,6 +69,9 @@ class BackendResult:
     max_error: float | None = None
     versions: dict[str, str] = field(default_factory=dict)
     facts: dict = field(default_factory=dict)
+    peak_mib: float | None = None
+    resident_mib: float | None = None
+    deployment: Deployment | None = None
     rounds: list[list[list[float]]] = field(default_factory=list)
     foreign_load: list[float] = field(default_factory=list)
 
@@ -82,9 +113,10 @@ class PrimitiveResult:
 
 @dataclass
 class ModelResult:
-    """All backends on one model."""
+    """All backends on one model, each with the same batch size."""
 
     model: str
+    batch_size: int
     error: str | None = None
     backends: list[BackendResult] = field(default_factory=list)
     primitives: PrimitiveResult | None = None
@@ -96,19 +128,18 @@ class ModelResult:
                 return result
         return None
 
-    def speedup(self, backend: BackendResult, settings: Settings) -> Spread | None:
-        """How many times quicker dnnl is than `backend`; None without dnnl's result.
+    def relative_speed(self, backend: str, other: str, mode: str) -> Spread | None:
+        """How many times quicker one backend is than another; None without results of both.
 
-        Compares median times for latency, images/s otherwise.
+        Compares median times in mode latency, images/s otherwise, round by round.
         """
-        dnnl = self.find("dnnl")
-        if dnnl is None or backend is dnnl or backend.error is not None:
+        one, two = self.find(backend), self.find(other)
+        if one is None or two is None:
             return None
-        if settings.mode == "latency":
-            return ratio_over_rounds(backend.pooled_rounds, dnnl.pooled_rounds)
-        ours = dnnl.throughputs(settings.batch_size)
-        theirs = backend.throughputs(settings.batch_size)
-        return Spread.of([a / b for a, b in zip(ours, theirs, strict=True)])
+        if mode == "latency":
+            return ratio_over_rounds(two.pooled_rounds, one.pooled_rounds)
+        pairs = zip(one.throughputs(self.batch_size), two.throughputs(self.batch_size), strict=True)
+        return Spread.of([ours / theirs for ours, theirs in pairs])
 
 
 @dataclass
@@ -123,7 +154,12 @@ class BenchmarkResult:
     def failed(self) -> bool:
         """Whether any model or backend has no result."""
         return any(
-            model.error or any(result.error for result in model.backends) for model in self.models
+            model.error
+            or any(
+                result.error or (result.deployment and result.deployment.error)
+                for result in model.backends
+            )
+            for model in self.models
         )
 
     def write_json(self, path: Path) -> None:
@@ -135,10 +171,56 @@ class BenchmarkResult:
                     stored["summary"] = self._summary(model, result)
         path.write_text(json.dumps(document, indent=1) + "\n")
 
+    @classmethod
+    def read_json(cls, path: Path) -> BenchmarkResult:
+        """Read what `write_json` stored.
+
+        Raises
+        ------
+        ValueError
+            If the file has another schema.
+        """
+        document = json.loads(path.read_text())
+        version = document.get("schema_version") if isinstance(document, dict) else None
+        if version != SCHEMA_VERSION:
+            raise ValueError(f"{path}: expected schema_version {SCHEMA_VERSION}, got {version}")
+        return cls(
+            settings=_restore(Settings, document["settings"]),
+            environment=document["environment"],
+            models=[_restore_model(model) for model in document["models"]],
+        )
+
     def _summary(self, model: ModelResult, result: BackendResult) -> dict:
-        speedup = model.speedup(result, self.settings)
+        speedup = None
+        if result.backend != "dnnl":
+            speedup = model.relative_speed("dnnl", result.backend, self.settings.mode)
         return {
             "milliseconds": asdict(result.percentiles()),
-            "images_per_second": float(np.median(result.throughputs(self.settings.batch_size))),
+            "instance_milliseconds": [
+                asdict(result.percentiles(instance)) for instance in range(self.settings.instances)
+            ],
+            "images_per_second": float(np.median(result.throughputs(model.batch_size))),
             "dnnl_speedup": asdict(speedup) if speedup else None,
         }
+
+
+def _restore_model(stored: dict) -> ModelResult:
+    model = _restore(ModelResult, stored)
+    model.backends = [_restore(BackendResult, entry) for entry in model.backends]
+    for result in model.backends:
+        if result.deployment:
+            result.deployment = _restore(Deployment, result.deployment)
+    if model.primitives:
+        model.primitives = _restore(PrimitiveResult, model.primitives)
+        model.primitives.rounds = [
+            _restore(PrimitiveSum, entry) for entry in model.primitives.rounds
+        ]
+    return model
+
+
+def _restore(kind, stored: dict):
+    # Without the summaries; and what are tuples in `Settings` are lists in JSON.
+    values = {each.name: stored[each.name] for each in fields(kind)}
+    if kind is Settings:
+        values = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    return kind(**values)

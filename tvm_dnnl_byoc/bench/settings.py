@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MODES = ("latency", "throughput", "realtime")
+REFERENCE_MODELS = (
+    *("resnet50_v1b", "inceptionv3", "vgg11_bn", "mobilenet1.0", "mobilenetv2_1.0"),
+    *("densenet121", "se_resnext50_32x4d"),
+)
 DEFAULT_BATCH_SIZES = {"latency": 1, "throughput": 32, "realtime": 1}
 
 
@@ -22,6 +26,8 @@ class Settings:
         Threads per instance.
     batch_size : int
         Images per inference.
+    batch_may_shrink : bool
+        Whether to halve it, for all backends of a model, until memory suffices.
     instances : int
         Processes of the same backend that run at the same time.
     cores : tuple of int
@@ -34,6 +40,12 @@ class Settings:
         Seed of parameters and inputs.
     sum_of_primitives : bool
         Whether to compare dnnl with the sum of its primitive times.
+    busy : int
+        Processes that compute while the backends are measured.
+    tuning_records : str or None
+        File with records of TVM's auto-scheduler, read and extended.
+    tuning_trials : int or None
+        Records that each model is to have there.
     """
 
     mode: str
@@ -41,6 +53,7 @@ class Settings:
     backends: tuple[str, ...]
     threads: int
     batch_size: int
+    batch_may_shrink: bool
     instances: int
     cores: tuple[int, ...]
     warmup: int
@@ -48,6 +61,9 @@ class Settings:
     rounds: int
     seed: int
     sum_of_primitives: bool
+    busy: int = 0
+    tuning_records: str | None = None
+    tuning_trials: int | None = None
 
     @property
     def runs_per_round(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -16,7 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from . import backends, models
+from . import backends, memory, models
+from .backends import BuildOptions, autoscheduler
+from .backends.network import link
 from .onednn_verbose import ITERATION_MARK
 
 
@@ -34,7 +37,7 @@ class Worker:
     """The commands; each method takes a request's arguments and returns the reply."""
 
     def __init__(self):
-        self._built: backends.Built | None = None
+        self._network: backends.Network | None = None
 
     def models(self) -> dict:
         """Names of all models."""
@@ -46,27 +49,54 @@ class Worker:
         models.save(prepared, Path(directory))
         return {"shape": list(prepared.data.shape)}
 
-    def build(self, backend: str, directory: str) -> dict:
+    def tune(self, directory: str, options: dict) -> dict:
+        """Have TVM's auto-scheduler measure what the records lack."""
+        autoscheduler.tune(Path(directory), BuildOptions(**options))
+        return {}
+
+    def build(self, backend: str, directory: str, options: dict) -> dict:
         """Build for `backend`, run once, and compare with the reference."""
-        self._built = backends.build(backend, Path(directory))
-        self._built.run()
-        reference = np.load(Path(directory) / "reference.npy")
+        build = backends.BACKENDS[backend].build
+        self._network = build(Path(directory), BuildOptions(**options))
+        self._network.run()
         return {
-            "build_seconds": self._built.build_seconds,
-            "max_error": relative_error(self._built.output(), reference),
-            "versions": self._built.versions | {"numpy": np.__version__},
-            "facts": self._built.facts,
+            "build_seconds": self._network.build_seconds,
+            "max_error": self._compare(directory),
+            "versions": self._network.versions | {"numpy": np.__version__},
+            "facts": self._network.facts,
         }
+
+    def export(self, directory: str, folder: str) -> dict:
+        """Put what a deployment needs into `folder`, and the input."""
+        self._network.export(Path(folder))
+        link(Path(directory), Path(folder), ["data.npy"])
+        return {}
+
+    def deploy(self, backend: str, directory: str, folder: str, options: dict, runs: int) -> dict:
+        """Load what `export` wrote, run it, and compare with the reference."""
+        begin = time.perf_counter()
+        self._network = backends.BACKENDS[backend].load(Path(folder), BuildOptions(**options))
+        loaded = time.perf_counter()
+        self._network.run()
+        answered = time.perf_counter()
+        self.warm_up(runs - 1)
+        reply = {
+            "load_seconds": loaded - begin,
+            "first_inference_seconds": answered - loaded,
+            "peak_mib": memory.peak_mib(),
+            "resident_mib": memory.resident_mib(),
+        }
+        return reply | {"max_error": self._compare(directory)}
 
     def warm_up(self, runs: int) -> dict:
         """Untimed inferences."""
         for _ in range(runs):
-            self._built.run()
+            self._network.run()
         return {}
 
     def measure(self, runs: int, start_at: float) -> dict:
         """Time each of `runs` inferences, from `start_at` on the system's monotonic clock (s)."""
-        run, clock = self._built.run, time.perf_counter
+        run, clock = self._network.run, time.perf_counter
         seconds = []
         gc.collect()
         gc.disable()
@@ -78,15 +108,24 @@ class Worker:
             seconds.append(clock() - begin)
         cpu_seconds = time.process_time() - cpu_begin
         gc.enable()
-        return {"seconds": seconds, "cpu_seconds": cpu_seconds}
+        return {
+            "seconds": seconds,
+            "cpu_seconds": cpu_seconds,
+            "peak_mib": memory.peak_mib(),
+            "resident_mib": memory.resident_mib(),
+        }
 
     def trace(self, runs: int) -> dict:
         """Inferences set apart by marks in the log, for oneDNN's verbose lines between them."""
         for _ in range(runs):
             os.write(1, f"{ITERATION_MARK}\n".encode())
-            self._built.run()
+            self._network.run()
         os.write(1, f"{ITERATION_MARK}\n".encode())
         return {}
+
+    def _compare(self, directory: str) -> float:
+        reference = np.load(Path(directory) / "reference.npy")
+        return relative_error(self._network.output(), reference)
 
 
 def relative_error(output: np.ndarray, reference: np.ndarray) -> float:
@@ -107,6 +146,14 @@ def relative_error(output: np.ndarray, reference: np.ndarray) -> float:
     return float(np.abs(output - reference).max(initial=0) / scale)
 
 
+def one_line(error: Exception) -> str:
+    """Type and message of an error."""
+    name = type(error).__name__
+    # TVM's messages are a C++ traceback, then the type and the message proper.
+    message = re.split(rf"^{name}: ", str(error), flags=re.MULTILINE)[-1]
+    return f"{name}: {' '.join(message.split()) or 'no message'}"
+
+
 def serve(worker) -> None:
     """Answer requests with `worker`'s methods until stdin ends; then end the process."""
     replies = claim_stdout()
@@ -116,8 +163,7 @@ def serve(worker) -> None:
             reply = getattr(worker, request.pop("command"))(**request)
         except Exception as error:
             traceback.print_exc()
-            message = " ".join(str(error).split()) or "no message"
-            reply = {"error": f"{type(error).__name__}: {message}"}
+            reply = {"error": one_line(error)}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
     # The frameworks' own teardown may crash, and nothing is left to save.

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..bench import backends
-from ..bench.cli import OneLineParser, output_file, positive
+from ..bench.arguments import OneLineParser, output_file, positive
 from ..bench.process import WorkerError, WorkerProcess
 from ..bench.progress import Progress
 from . import catalogue

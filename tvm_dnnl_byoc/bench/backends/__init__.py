@@ -1,0 +1,40 @@
+"""The frameworks under test, each at its best documented settings and the same thread count."""
+
+from __future__ import annotations
+
+from . import autoscheduler, dnnl, mxnet, onnxruntime, openvino, tvm
+from .dnnl import import_package
+from .network import Backend, BuildOptions, Network
+from .tvm import host_target
+
+__all__ = ["BACKENDS", "BuildOptions", "Network", "environment", "host_target", "import_package"]
+
+BACKENDS: dict[str, Backend] = {
+    "dnnl": Backend(dnnl.build, dnnl.load),
+    "tvm": Backend(tvm.build, tvm.load),
+    "tvm-autoscheduler": Backend(autoscheduler.build, tvm.load, tuned=True),
+    "mxnet": Backend(mxnet.build, mxnet.build),  # it deploys what it builds from
+    "onnxruntime": Backend(onnxruntime.build, onnxruntime.build),
+    "openvino": Backend(openvino.build, openvino.load),
+}
+
+
+def environment(threads: int, pinned: bool) -> dict[str, str]:
+    """Environment variables for a worker of any backend.
+
+    Parameters
+    ----------
+    threads : int
+        Number of threads of OpenMP and of TVM's pool.
+    pinned : bool
+        Whether the worker is bound to cores of its own.
+    """
+    settings = {
+        "OMP_NUM_THREADS": str(threads),
+        "TVM_NUM_THREADS": str(threads),
+        "TOPHUB_LOCATION": "NONE",  # no download of tuning records
+    }
+    if pinned:
+        # TVM's pool would bind its workers to the machine's first cores, whatever ours are.
+        settings["TVM_BIND_THREADS"] = "0"
+    return settings

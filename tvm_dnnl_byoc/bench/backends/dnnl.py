@@ -1,0 +1,51 @@
+"""TVM with oneDNN, through this package."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from .. import models
+from . import tvm
+from .network import BuildOptions, Network
+
+
+def build(directory: Path, options: BuildOptions) -> Network:
+    """Partition the network and build it for the graph executor."""
+    package = import_package()
+    from ...relay.flops import count_multiply_adds, count_regions
+
+    module, params = models.load_relay(directory)
+    begin = time.perf_counter()
+    module = package.partition_for_dnnl(module, params)
+    partition_seconds = time.perf_counter() - begin
+    network = tvm.build_graph_executor(module, None, directory, begin)
+    info = package.build_info()
+    network.versions["onednn"] = f"{info['onednn']} ({info['isa']}, {info['runtime']})"
+    count = count_multiply_adds(module)
+    network.facts |= {
+        "partition_seconds": partition_seconds,
+        "regions": count_regions(module),
+        "multiply_adds": count.total,
+        "offloaded_share": count.share,
+    }
+    return network
+
+
+def load(directory: Path, options: BuildOptions) -> Network:
+    """Load the exported library into TVM's runtime and ours, without the compiler."""
+    os.environ["TVM_USE_RUNTIME_LIB"] = "1"
+    from ...native import load_relay
+
+    load_relay()
+    return tvm.load(directory, options)
+
+
+def import_package():
+    """Return the package itself, executed now if this worker began without it (see `process`)."""
+    package = sys.modules[__name__.partition(".")[0]]
+    if not hasattr(package, "partition_for_dnnl"):
+        package.__spec__.loader.exec_module(package)
+    return package

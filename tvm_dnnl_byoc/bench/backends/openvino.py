@@ -1,0 +1,60 @@
+"""OpenVINO's CPU plugin, in single precision, one request at a time."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from .. import onnx_export
+from .network import BuildOptions, Network
+
+_IR = "network.xml"  # the weights are in a .bin beside it
+
+
+def build(directory: Path, options: BuildOptions) -> Network:
+    """Compile the ONNX file."""
+    model = onnx_export.find(directory)
+    network = _compile(model, directory, options)
+    network.export = lambda folder: _save(model, folder / _IR)
+    return network
+
+
+def load(directory: Path, options: BuildOptions) -> Network:
+    """Compile OpenVINO's own format, which is what its users deploy."""
+    return _compile(directory / _IR, directory, options)
+
+
+def _compile(model: Path, directory: Path, options: BuildOptions) -> Network:
+    import openvino as ov
+
+    settings = {
+        # One synchronous request has all cores, in mode throughput with the whole batch: the
+        # others, too, get one call at a time. The hint for throughput is about several requests.
+        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": 1,
+        "INFERENCE_NUM_THREADS": options.threads,
+        # Where the processor has it, bfloat16 would be taken silently.
+        "INFERENCE_PRECISION_HINT": "f32",
+        # Its default on Linux; but a bound process has its cores already.
+        "ENABLE_CPU_PINNING": not options.bound,
+    }
+    begin = time.perf_counter()
+    compiled = ov.Core().compile_model(str(model), "CPU", settings)
+    request = compiled.create_infer_request()
+    build_seconds = time.perf_counter() - begin
+    request.get_input_tensor().data[:] = np.load(directory / "data.npy")
+    return Network(
+        run=lambda: request.infer(share_outputs=True),
+        output=lambda: request.get_output_tensor().data,
+        build_seconds=build_seconds,
+        versions={"openvino": ov.__version__.partition("-")[0]},
+    )
+
+
+def _save(model: Path, target: Path) -> None:
+    import openvino as ov
+
+    # As float16, which is the default, the weights would not be the same.
+    ov.save_model(ov.Core().read_model(model), target, compress_to_fp16=False)
