@@ -36,16 +36,14 @@ def build(directory: Path, options: BuildOptions) -> Network:
 
 def load(directory: Path, options: BuildOptions) -> Network:
     """Load the exported library into TVM's runtime and ours, without the compiler."""
-    os.environ["TVM_USE_RUNTIME_LIB"] = "1"
-    from ...native import load_relay
-
-    load_relay()
+    os.environ["TVM_USE_RUNTIME_LIB"] = "1"  # read when TVM is imported
+    import_package()
     return tvm.load(directory, options)
 
 
 def import_package():
     """Return the package itself, executed now if this worker began without it (see `process`)."""
     package = sys.modules[__name__.partition(".")[0]]
-    if not hasattr(package, "partition_for_dnnl"):
+    if not hasattr(package, "build_info"):
         package.__spec__.loader.exec_module(package)
     return package
