@@ -17,6 +17,7 @@ from engine_graph import (
     eltwise,
     reference,
     relu,
+    run,
     run_python,
     start,
     supports,
@@ -441,6 +442,102 @@ def test_concat_of_one_tensor_twice():
     y = graph.node("concat", [x, x], axis=1)
     graph.output(graph.eltwise(y), x)
     check_fast(graph)
+
+
+def joined(make, kinds, batch=1):
+    """Check a graph made of two results of three and five channels, and what runs."""
+    graph = Graph()
+    parts = [graph.eltwise(graph.input(batch, c, 5, 4), "tanh") for c in (3, 5)]
+    make(graph, *parts)
+    profile = check(graph).profile
+    assert [step["kind"] for step in profile["steps"]] == ["eltwise", "eltwise", *kinds]
+    return profile
+
+
+def concat(graph, *parts, axis=1):
+    return graph.node("concat", parts, axis=axis)
+
+
+def test_producers_write_into_a_concat():
+    profile = joined(lambda graph, a, b: graph.output(concat(graph, a, b)), [])
+    assert profile["arena_bytes"] == 0  # even into the caller's memory
+
+
+def test_parts_that_do_not_lie_one_after_the_other():
+    joined(lambda graph, a, b: graph.output(concat(graph, a, b)), ["concat"], batch=2)
+    joined(lambda graph, a, b: graph.output(concat(graph, a, a, axis=3), b), ["concat"])
+
+
+def test_a_part_is_not_overwritten():
+    """The last to read it, and the only one to do so then, might work in place."""
+
+    def make(graph, a, b):
+        y = concat(graph, a, b)
+        z = graph.eltwise(a, "relu", 0.5)
+        graph.output(graph.eltwise(y, "logistic"), z)
+
+    joined(make, ["eltwise", "eltwise"])
+
+    def accumulate(graph, a, b):
+        y = concat(graph, a, b)
+        z = graph.convolution(b, (3, 5, 1, 1), post_ops=[binary("add", a), relu()])
+        graph.output(graph.eltwise(y, "logistic"), z)
+
+    graph = Graph()
+    parts = [graph.eltwise(graph.input(1, c, 5, 4), "tanh") for c in (3, 5)]
+    accumulate(graph, *parts)
+    steps = check(graph).profile["steps"]
+    assert "sum" not in "".join(step["post_ops"] for step in steps)
+
+
+def test_a_concat_into_a_concat():
+    def make(graph, a, b):
+        y = concat(graph, a, b)
+        z = concat(graph, y, graph.eltwise(y, "relu", 0.5))
+        graph.output(concat(graph, z, graph.eltwise(b, "logistic")))
+
+    joined(make, ["eltwise", "eltwise"])
+
+
+def test_parts_that_must_be_copied():
+    """What is there twice, is a part elsewhere, or belongs to the caller."""
+    twice = lambda graph, a, b: graph.output(concat(graph, a, b, a))  # noqa: E731
+    joined(twice, ["reorder"])
+
+    def elsewhere(graph, a, b):
+        graph.output(concat(graph, a, b), concat(graph, b, graph.eltwise(b)))
+
+    joined(elsewhere, ["eltwise", "reorder"])
+
+    def foreign(graph, a, b):
+        graph.output(concat(graph, graph.constant(1, 2, 5, 4), a, graph.input(1, 1, 5, 4), b))
+
+    joined(foreign, ["reorder", "reorder"])
+
+
+def test_few_producers_that_can_write_into_a_concat():
+    def make(graph, a, b):
+        graph.output(concat(graph, a, b, graph.input(1, 9, 5, 4)))
+
+    joined(make, ["concat"])
+
+
+@pytest.mark.parametrize("channels", [(16, 32, 48), (16, 32, 3), (32, 3, 16)], ids=str)
+def test_convolutions_write_into_a_concat(channels):
+    """In blocks of channels, if each part but the last fills its blocks."""
+    graph = Graph()
+    x = graph.convolution(graph.input(1, 16, 7, 6), (16, 16, 1, 1))
+    y = concat(graph, *(graph.convolution(x, (c, 16, 3, 3)) for c in channels))
+    graph.output(graph.convolution(y, (5, sum(channels), 1, 1)))
+    document = graph.document()
+    document["tuned"] = {"layout": "blocked", "isa": build_info()["isa"]}
+    engine = Engine(document)
+    engine.set_constants(graph.constant_data)
+    (expected,) = reference(graph)
+    (got,) = run(engine, graph.input_data, [expected.shape])
+    np.testing.assert_allclose(got, expected, atol=1e-4 * np.abs(expected).max())
+    kinds = [step["kind"] for step in engine.profile()["steps"]]
+    assert ("concat" in kinds) == (channels[1] == 3)
 
 
 RESHAPES = {

@@ -473,8 +473,12 @@ def random_graphs(draw):
         elif kind == "softmax":
             y = graph.node("softmax", [x], axis=draw(st.sampled_from([1, 3])), log=0)
         else:
-            joined = graph.node("concat", [x, value()], axis=1)
-            y = graph.convolution(joined, (C, 2 * C, 1, 1), post_ops=[eltwise("tanh")])
+            axis = draw(st.sampled_from([0, 1]))
+            y = graph.node("concat", [x, value()], axis=axis)
+            if axis == 0:
+                y = graph.node("slice", [y], begin=[1, 0, 0, 0], size=list(SHAPE))
+            else:
+                y = graph.convolution(y, (C, 2 * C, 1, 1), post_ops=[eltwise("tanh")])
         values.append(y)
     outputs = draw(st.lists(st.sampled_from(values), max_size=3))
     return graph.output(values[-1], *outputs)

@@ -30,6 +30,7 @@ struct Storage {
   int index = -1;
   size_t bytes = 0;
   size_t offset = 0;
+  bool joint = false;  // several tensors, which end at different times, lie in it side by side
 };
 
 /*! \brief A tensor in one layout: several values may show the same tensor, or the same storage. */

@@ -48,8 +48,8 @@ void PlanBuilder::find_last_reads() {
 }
 
 bool PlanBuilder::may_overwrite(int tensor) const {
-  const int name = name_[tensor];
-  if (last_read_[name] > node_ || !in_arena(values_of_[tensor].front())) return false;
+  const int name = name_[tensor], value = values_of_[tensor].front();
+  if (last_read_[name] > node_ || !in_arena(value) || storage_of(value).joint) return false;
   const Node& node = graph_.nodes[node_];
   auto reads = std::count_if(node.inputs.begin(), node.inputs.end(),
                              [&](int id) { return name_[id] == name; });
@@ -87,6 +87,31 @@ int PlanBuilder::define(int tensor, const memory::desc& md) {
 
 int PlanBuilder::define_in(int tensor, const memory::desc& md, int value, size_t offset) {
   return add_value(tensor, md, plan_.values_[value].storage, plan_.values_[value].offset + offset);
+}
+
+int PlanBuilder::sole_value(int tensor, const memory::desc& md) const {
+  for (int value : values_of_[tensor])
+    if (in_arena(value) && md_of(value) == md && plan_.values_[value].offset == 0 &&
+        storage_of(value).bytes == md.get_size())
+      return value;
+  return -1;
+}
+
+void PlanBuilder::move_into(int value, int target, size_t offset) {
+  const Value to = plan_.values_[target];
+  const int from = plan_.values_[value].storage;
+  for (Value& other : plan_.values_)  // also those that went before it in this memory
+    if (other.storage == from) other = {other.md, to.storage, other.offset + to.offset + offset};
+  plan_.storages_[from].bytes = 0;
+  plan_.storages_[to.storage].joint = true;
+}
+
+void PlanBuilder::copy_into(int tensor, const memory::desc& md, int target, size_t offset) {
+  const int first = first_value(tensor);
+  const bool raw = storage_of(first).place == Storage::Place::raw_constant;
+  const int from = raw ? require(tensor, md) : first;
+  emit_reorder(from, define_in(tensor, md, target, offset));
+  storage_of(target).joint = true;
 }
 
 int PlanBuilder::require(int tensor, const memory::desc& md) {

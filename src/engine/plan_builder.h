@@ -44,12 +44,22 @@ class PlanBuilder {
   int first_value(int tensor) const { return values_of_[tensor].front(); }
 
   const memory::desc& md_of(int value) const { return plan_.values_[value].md; }
+  int storage_index(int value) const { return plan_.values_[value].storage; }
 
   /*! \brief A new value for a tensor, in memory of its own. */
   int define(int tensor, const memory::desc& md);
 
   /*! \brief A new value for a tensor in the memory of an existing value, from byte `offset` on. */
   int define_in(int tensor, const memory::desc& md, int value, size_t offset = 0);
+
+  /*! \brief An intermediate's value with that descriptor and all of a memory for itself; or -1. */
+  int sole_value(int tensor, const memory::desc& md) const;
+
+  /*! \brief Makes the memory of a sole value part of that of `target`, from byte `offset` on. */
+  void move_into(int value, int target, size_t offset);
+
+  /*! \brief Copies the tensor, as `md`, into the memory of `target`, from byte `offset` on. */
+  void copy_into(int tensor, const memory::desc& md, int target, size_t offset);
 
   /*!
    * \brief Whether the node under construction may overwrite the tensor's value.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "post_ops.h"
 
@@ -16,6 +17,45 @@ std::vector<memory::desc> by_share(const PlanBuilder& b, const Node& node,
     return bytes[layout_name(x)] > bytes[layout_name(y)];
   });
   return candidates;
+}
+
+/*!
+ * \brief Lets the producers write into the result, where its parts lie one after the other.
+ * \return False, and nothing is done, if they do not, or if few of the producers could.
+ */
+bool join(PlanBuilder& b, const Node& node, int axis, const memory::desc& dst_md) {
+  struct Part {
+    int tensor;
+    memory::desc md;
+    size_t offset;
+    int value;  // that can be moved, or -1
+  };
+  std::vector<Part> parts;
+  std::set<int> moved;
+  memory::dims begin(dst_md.get_ndims(), 0);
+  size_t end = 0, moved_bytes = 0;
+  for (int id : node.inputs) {
+    const memory::dims shape = b.shape(id);
+    const auto part = dst_md.submemory_desc(shape, begin, /*allow_empty=*/true);
+    const size_t element = memory::data_type_size(b.dtype(id));
+    if (!part || static_cast<size_t>(part.get_submemory_offset()) * element != end) return false;
+    const auto md = same_layout(dst_md, shape);
+    const int value = b.sole_value(id, md);
+    const bool movable = value >= 0 && moved.insert(b.storage_index(value)).second;
+    parts.push_back({id, md, end, movable ? value : -1});
+    if (movable) moved_bytes += md.get_size();
+    end += md.get_size();
+    begin[axis] += shape[axis];
+  }
+  if (end != dst_md.get_size() || 2 * moved_bytes < end) return false;
+  const int dst = b.define(node.output, dst_md);
+  for (const Part& part : parts) {
+    if (part.value >= 0)
+      b.move_into(part.value, dst, part.offset);
+    else
+      b.copy_into(part.tensor, part.md, dst, part.offset);
+  }
+  return true;
 }
 
 }  // namespace
@@ -35,9 +75,13 @@ void build_concat(PlanBuilder& b, const Node& node) {
     expect(shape == dst_shape, b, node, "tensors that differ along the axis only");
   }
 
+  const auto candidates = by_share(b, node, dst_shape);
+  if (node.post_ops.empty() && is_countable(dst_shape) && join(b, node, axis, candidates.front()))
+    return;
+
   using Pd = dnnl::concat::primitive_desc;
   const auto [pd, post_ops] =
-      choose<Pd>(b, node, dst_shape, by_share(b, node, dst_shape),
+      choose<Pd>(b, node, dst_shape, candidates,
                  [&](const memory::desc& dst_md, const dnnl::primitive_attr& attr) {
                    std::vector<memory::desc> src_mds;
                    for (int id : node.inputs) src_mds.push_back(same_layout(dst_md, b.shape(id)));
