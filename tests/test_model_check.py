@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tvm
 from helpers import build, const, inputs_for, module, random, run, var
 from rich.console import Console
 from tvm import relay
@@ -67,7 +68,7 @@ def test_a_wrong_answer_of_which_plain_tvm_is_no_better(monkeypatch, output):
 def test_a_wrong_answer_of_ours(monkeypatch):
     finding, case = Finding("tiny", "resnet"), tiny()
     wrong = [case.references[0], case.references[1] * np.float32(1.01)]
-    check.judge(finding, case, wrong)
+    check.judge(finding, case, lambda _: wrong)
     assert finding.status == "failed"
     assert "differs from plain TVM by 1.0e-02" in finding.remarks[0]
 
@@ -79,9 +80,30 @@ def test_a_network_that_amplifies_rounding():
     inputs = {"x": np.float32([[1 + 1e-6, 1 - 2e-6, 1 + 3e-6, 1]])}
     case = Case(mod, {}, inputs, run(build(mod), inputs), "NumPy")
     finding = Finding("tiny", "resnet")
-    check.judge(finding, case, [case.references[0] + np.float32(0.1)])
+    check.judge(finding, case, lambda _: [case.references[0] + np.float32(0.1)])
     assert finding.status == "ok"
     assert "one unit in the last place" in finding.remarks[0]
+
+
+@pytest.mark.parametrize("status", ["ok", "failed"])
+def test_where_plain_tvm_fails_ours_tells_what_rounding_becomes(monkeypatch, status):
+    def fail(*_):
+        raise tvm.TVMError("LLVM: no such instruction")
+
+    inputs = {"x": np.float32([[1 + 1e-6, 1 - 2e-6, 1 + 3e-6, 1]])}
+
+    def amplify(values):
+        return [(values["x"] - np.float32(1)) * np.float32(1e6)]
+
+    def ignore(_):
+        return amplify(inputs)
+
+    monkeypatch.setattr(check, "_build", fail)
+    references = [amplify(inputs)[0] * np.float32(1.02)]
+    case, finding = Case(None, {}, inputs, references, "NumPy"), Finding("tiny", "resnet")
+    check.judge(finding, case, amplify if status == "ok" else ignore)
+    assert finding.status == status
+    assert "plain TVM, which would tell whose fault it is, fails: LLVM" in finding.remarks[0]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +115,7 @@ def test_only_what_comes_before_the_selection_must_agree(output, status, remark)
     outputs = [reference.copy() for reference in case.references]
     outputs[output][0, 0] += 5.0
     finding = Finding("tiny", "resnet")
-    check.judge(finding, case, outputs)
+    check.judge(finding, case, lambda _: outputs)
     assert finding.status == status
     assert any(remark in line for line in finding.remarks)
 
@@ -103,7 +125,7 @@ def test_not_a_number_is_an_error():
     outputs = [reference.copy() for reference in case.references]
     outputs[0][0, 0, 0, 0] = np.nan
     finding = Finding("tiny", "resnet")
-    check.judge(finding, case, outputs)
+    check.judge(finding, case, lambda _: outputs)
     assert finding.status == "failed"
 
 
@@ -112,7 +134,7 @@ def test_the_same_infinity_is_none_but_is_told():
     references = [case.references[0].copy(), case.references[1]]
     references[0][0, 0, 0, 0] = np.inf
     finding = Finding("tiny", "resnet")
-    check.judge(finding, replace(case, references=references), references)
+    check.judge(finding, replace(case, references=references), lambda _: references)
     assert finding.status == "ok"
     assert finding.remarks == ["NumPy's output 0 is not finite everywhere"]
 
