@@ -8,7 +8,7 @@
 namespace dnnl_byoc {
 namespace {
 
-/*! \brief Memory that is only read: oneDNN has no other kind. */
+/*! \brief Memory that is only read, which its type cannot say. */
 memory read_only(const memory::desc& md, const void* data, size_t offset = 0) {
   return {md, cpu_engine(), static_cast<char*>(const_cast<void*>(data)) + offset};
 }
