@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "engine/engine.h"
@@ -40,14 +42,15 @@ std::string symbol_of(const ObjectRef& function) {
  * \brief Regions that TVM has asked the constants of, and not yet the code.
  *
  * It does so in two calls, which must be answered alike: what was chosen by measurement could
- * differ the next time. Each is forgotten with the second call; what a build that failed leaves
- * goes when its symbol comes again.
+ * differ the next time. Both come from one thread; other threads may build regions of the same
+ * name. Each is forgotten with the second call; what a build that failed leaves goes when its
+ * symbol comes again.
  */
 class Pending {
  public:
   Region add(const std::string& symbol, Region region) {
     std::lock_guard<std::mutex> lock(mutex_);
-    Entry& entry = entries_[symbol];
+    Entry& entry = entries_[key(symbol)];
     entry.packed = packed(region);
     entry.region = std::move(region);
     return entry.packed;
@@ -55,7 +58,7 @@ class Pending {
 
   Region take(const std::string& symbol, const Region& region) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = entries_.find(symbol);
+    const auto it = entries_.find(key(symbol));
     if (it == entries_.end() || !same(it->second.region, region)) return packed(region);
     Region result = std::move(it->second.packed);
     entries_.erase(it);
@@ -67,6 +70,10 @@ class Pending {
     Region region, packed;
   };
 
+  using Key = std::pair<std::thread::id, std::string>;
+
+  static Key key(const std::string& symbol) { return {std::this_thread::get_id(), symbol}; }
+
   static bool same(const Region& a, const Region& b) {
     return a.json == b.json &&
            std::equal(a.constants.begin(), a.constants.end(), b.constants.begin(),
@@ -76,7 +83,7 @@ class Pending {
   }
 
   std::mutex mutex_;
-  std::map<std::string, Entry> entries_;
+  std::map<Key, Entry> entries_;
 };
 
 Pending& pending() {
