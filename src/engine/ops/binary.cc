@@ -44,21 +44,27 @@ void build_binary(PlanBuilder& b, const Node& node) {
   };
   if (is_commutative(alg) && rank(src1) > rank(src0)) std::swap(src0, src1);
 
-  const auto operand = [&](int tensor, const memory::desc& like) {
+  const auto operand = [&](int tensor, const memory::desc& like, bool plain) {
     memory::dims shape = b.shape(tensor);
     if (shape == dst_shape) return like;
     shape.insert(shape.begin(), dst_shape.size() - shape.size(), 1);
-    return plain_md(shape, b.dtype(tensor));
+    return plain ? plain_md(shape, b.dtype(tensor)) : same_layout(like, shape);
   };
   const auto base = b.shape(src0) == dst_shape ? b.md(src0) : plain_md(dst_shape, b.dtype(src0));
 
   using Pd = dnnl::binary::primitive_desc;
-  const auto [pd, post_ops] = choose<Pd>(
-      b, node, dst_shape, layout_candidates(base),
-      [&](const memory::desc& dst_md, const dnnl::primitive_attr& attr) {
-        return Pd(cpu_engine(), alg, operand(src0, dst_md), operand(src1, dst_md), dst_md, attr,
-                  /*allow_empty=*/true);
-      });
+  const auto [pd, post_ops] =
+      choose<Pd>(b, node, dst_shape, layout_candidates(base),
+                 [&](const memory::desc& dst_md, const dnnl::primitive_attr& attr) {
+                   // What is broadcast to blocks of channels may have to be in such blocks as well.
+                   for (const bool plain : {true, false}) {
+                     const Pd pd(cpu_engine(), alg, operand(src0, dst_md, plain),
+                                 operand(src1, dst_md, plain), dst_md, attr, /*allow_empty=*/true);
+                     if (pd && !is_reference(pd)) return pd;
+                     if (!plain) return pd;
+                   }
+                   return Pd();
+                 });
   const int value0 = b.require(src0, pd.src0_desc());
   const int value1 = b.require(src1, pd.src1_desc());
   emit(b, node, pd, post_ops, pd.dst_desc(), {{DNNL_ARG_SRC_0, value0}, {DNNL_ARG_SRC_1, value1}},
