@@ -164,8 +164,11 @@ def supports(graph):
     call("supports", json_bytes(graph))
 
 
-def pack(graph, constants, tune=False):
-    """Return the packed graph as JSON text, and its constants."""
+TUNE = {"nothing": 0, "layouts": 1, "all": 2}
+
+
+def pack(graph, constants, tune="nothing"):
+    """Return the packed graph as JSON text, and its constants; tune is a key of TUNE."""
     packed = list(constants)
 
     def store(_, index, data, size):
@@ -175,7 +178,7 @@ def pack(graph, constants, tune=False):
 
     text, tensors, count = ctypes.c_char_p(), tensor_array(constants), len(constants)
     call(
-        *("pack", json_bytes(graph), tensors, count, tune),
+        *("pack", json_bytes(graph), tensors, count, TUNE[tune]),
         *(ctypes.byref(text), STORE(store), None),
     )
     return text.value.decode(), packed
@@ -269,6 +272,7 @@ class Graph:
         self.inputs, self.constants, self.nodes, self.outputs = [], [], [], []
         self.input_data, self.constant_data = [], []
         self.count = 0
+        self.tuned = None
 
     def _new_id(self):
         self.count += 1
@@ -334,8 +338,13 @@ class Graph:
     def shape_of_external(self, tensor):
         return next(t["shape"] for t in self.inputs + self.constants if t["id"] == tensor)
 
+    def tune(self, layout="any", winograd=()):
+        """Have it run in a layout, and [node, tile] by Winograd's algorithm."""
+        self.tuned = {"isa": build_info()["isa"], "layout": layout, "winograd": list(winograd)}
+        return self
+
     def document(self):
-        return {
+        document = {
             "format": "dnnl_byoc",
             "version": 2,
             "inputs": self.inputs,
@@ -343,6 +352,7 @@ class Graph:
             "outputs": self.outputs,
             "nodes": self.nodes,
         }
+        return {**document, "tuned": self.tuned} if self.tuned else document
 
 
 # The reference -----------------------------------------------------------------------------------

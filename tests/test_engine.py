@@ -143,6 +143,21 @@ def test_convolution_with_given_weights(what):
     check_fused(graph, "eltwise_relu")
 
 
+@pytest.mark.parametrize("layout", ["any", "channels_last", "blocked"])
+@pytest.mark.parametrize(("groups", "outputs"), [(32, 4), (32, 8), (8, 4), (8, 16)])
+def test_narrow_groups(groups, outputs, layout):
+    """Several are computed as one, with zeros between: oneDNN has nothing fast for less than a
+    vector of channels."""
+    channels = 4
+    graph = Graph()
+    x = graph.convolution(graph.input(2, 3, 9, 8), (groups * channels, 3, 1, 1))
+    weights, bias = (groups * outputs, channels, 3, 3), graph.constant(groups * outputs)
+    x = graph.convolution(x, weights, bias, [relu()], groups, padding_l=1, padding_r=1, strides=2)
+    graph.output(graph.convolution(x, (8, groups * outputs, 1, 1)))
+    steps = check(graph.tune(layout)).steps
+    assert not any("gemm" in step["impl"] for step in steps)
+
+
 def test_convolution_of_a_constant():
     graph = Graph()
     x = graph.constant(2, 10, 7, 6)
@@ -389,6 +404,21 @@ def test_binary_of_two_broadcast_operands(shapes):
         supports(graph)
     with contextlib.suppress(Unsupported):
         check(graph)
+
+
+@pytest.mark.parametrize("layout", ["channels_last", "blocked"])
+@pytest.mark.parametrize("addend", [False, True])
+@pytest.mark.parametrize("channels", [16, 24, 48])
+def test_squeeze_and_excitation(channels, addend, layout):
+    """A factor per channel is applied in the layout of the convolutions, without reorders."""
+    graph = Graph()
+    x = graph.convolution(graph.input(2, 16, 6, 5), (channels, 16, 1, 1))
+    gate = graph.pooling(x, "avg_include_padding", [6, 5])
+    gate = graph.convolution(gate, (channels, channels, 1, 1), post_ops=[eltwise("logistic")])
+    x = graph.mul(x, gate, post_ops=[binary("add", x), relu()] if addend else [])
+    graph.output(graph.convolution(x, (16, channels, 1, 1)))
+    profile = check(graph.tune(layout)).profile
+    assert profile["reorders"] <= 2  # at the input and the output
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -209,7 +209,7 @@ def layouts(plan):
 def test_a_layout_is_chosen_by_measurement():
     graph = convolutions()
     (expected,) = reference(graph)
-    text, packed = pack(graph, graph.constant_data, tune=True)
+    text, packed = pack(graph, graph.constant_data, tune="layouts")
     document = json.loads(text)
     assert document["tuned"]["isa"] == build_info()["isa"]
     assert document["tuned"]["layout"] in ("any", "channels_last", "blocked")
@@ -242,7 +242,7 @@ def test_what_was_measured_on_another_machine_is_not_used():
 def test_nothing_to_choose():
     graph = Graph()
     graph.output(graph.node("inner_product", [graph.input(3, 5), graph.constant(4, 5)]))
-    text, _ = pack(graph, graph.constant_data, tune=True)
+    text, _ = pack(graph, graph.constant_data, tune="layouts")
     assert "tuned" not in json.loads(text)
 
 

@@ -73,12 +73,12 @@ dnnl_byoc_status_t dnnl_byoc_set_constants(dnnl_byoc_engine_t engine,
 }
 
 dnnl_byoc_status_t dnnl_byoc_pack(const char* json, const DLTensor* const* constants, size_t count,
-                                  int tune, const char** packed, dnnl_byoc_store_t store,
-                                  void* context) {
+                                  dnnl_byoc_tune_t tune, const char** packed,
+                                  dnnl_byoc_store_t store, void* context) {
   thread_local std::string graph;
   return guarded([&] {
     graph = dnnl_byoc::pack(
-        json, constants, count, tune != 0, [&](size_t index, const dnnl::memory& memory) {
+        json, constants, count, tune, [&](size_t index, const dnnl::memory& memory) {
           store(context, index, memory.get_data_handle(), memory.get_desc().get_size());
         });
     *packed = graph.c_str();

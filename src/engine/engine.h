@@ -54,22 +54,29 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_set_constants(dnnl_byoc_engine_t engi
 /*! \brief Receives the data of constant number `index`, which is gone after the call. */
 typedef void (*dnnl_byoc_store_t)(void* context, size_t index, const void* data, size_t bytes);
 
+/*! \brief What is to be chosen by measurement. */
+typedef enum {
+  dnnl_byoc_tune_nothing = 0, /*!< oneDNN's choice */
+  dnnl_byoc_tune_layouts = 1, /*!< the layout of the convolutions */
+  dnnl_byoc_tune_all = 2,     /*!< and which of them use Winograd's algorithm */
+} dnnl_byoc_tune_t;
+
 /*!
  * \brief Prepares a graph for this machine once, so that loading it need not: repacks the
  * constants.
  *
  * \param json The graph.
  * \param constants Its constants.
- * \param tune Whether to run the graph in several layouts, to choose the fastest; the time is that
- *   of some twenty runs. 0: oneDNN's choice.
+ * \param tune What to choose by measurement; each takes the time of some twenty runs of the graph.
  * \param packed Receives the graph with what was found, and with the layouts of the constants that
  *   were repacked. Owned by the calling thread, valid until its next call of this function.
  * \param store Called with each of those; the others stay as they are.
  * \param context Passed on to `store`.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_pack(const char* json, const DLTensor* const* constants,
-                                                size_t count, int tune, const char** packed,
-                                                dnnl_byoc_store_t store, void* context);
+                                                size_t count, dnnl_byoc_tune_t tune,
+                                                const char** packed, dnnl_byoc_store_t store,
+                                                void* context);
 
 /*!
  * \brief Runs the graph. Thread-safe: concurrent calls work in execution contexts of their own.

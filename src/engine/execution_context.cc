@@ -38,9 +38,11 @@ ExecutionContext::ExecutionContext(const Plan& plan)
   for (const Step& step : plan.steps()) {
     const dnnl_exec_arg_t* first = args_.data() + args_.size();
     for (const auto& [arg, value] : step.args) args_.push_back({arg, handles[value]});
-    memories_.emplace_back(step.pd.scratchpad_desc(), cpu_engine(), scratchpad_.get());
+    memories_.emplace_back(step.scratchpad_md(), cpu_engine(), scratchpad_.get());
     args_.push_back({DNNL_ARG_SCRATCHPAD, memories_.back().get()});
-    calls_.push_back({step.primitive.get(), static_cast<int>(step.args.size()) + 1, first});
+    const int count = static_cast<int>(step.args.size()) + 1;
+    calls_.push_back({step.kernel.get(), step.primitive.get(true), count, first});
+    data_.reserve(step.args.size());
   }
 }
 
@@ -58,6 +60,18 @@ void ExecutionContext::bind(const std::vector<External>& values,
 }
 
 void ExecutionContext::execute(const Call& call) {
+  if (call.kernel) {
+    stream_.wait();
+    data_.clear();
+    for (int i = 0; i + 1 < call.num_args; ++i) {  // but the scratchpad
+      void* data = nullptr;
+      dnnl::error::wrap_c_api(dnnl_memory_get_data_handle(call.args[i].memory, &data),
+                              "read a tensor's address");
+      data_.push_back(data);
+    }
+    call.kernel->run(data_.data());
+    return;
+  }
   dnnl::error::wrap_c_api(
       dnnl_primitive_execute(call.primitive, stream_.get(), call.num_args, call.args),
       "execute a primitive");

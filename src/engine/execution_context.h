@@ -36,6 +36,7 @@ class ExecutionContext {
   };
   using Buffer = std::unique_ptr<void, Free>;
   struct Call {
+    const Kernel* kernel;  // or null
     const_dnnl_primitive_t primitive;
     int num_args;
     const dnnl_exec_arg_t* args;
@@ -58,6 +59,7 @@ class ExecutionContext {
   std::vector<memory> memories_;  // owns what args_ refers to
   std::vector<dnnl_exec_arg_t> args_;
   std::vector<Call> calls_;
+  std::vector<void*> data_;  // of a kernel's arguments
   std::vector<External> inputs_;
   std::vector<External> outputs_;
 };

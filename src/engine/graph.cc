@@ -164,7 +164,14 @@ Tuned parse_tuned(const json& j) {
   const auto layout = data_layout_named(name);
   if (!layout)
     throw InvalidArgument("graph: expected layout any, channels_last or blocked, got " + name);
-  return {*layout, j.at("isa").get<std::string>()};
+  Choices choices = {*layout, {}};
+  for (const auto& entry : j.value("winograd", json::array())) {
+    const int tile = integer<int>(entry.at(1));
+    if (tile != 2 && tile != 4)
+      throw InvalidArgument(text("graph: expected a Winograd tile of 2 or 4, got ", tile));
+    choices.winograd[integer<int>(entry.at(0))] = tile;
+  }
+  return {std::move(choices), j.at("isa").get<std::string>()};
 }
 
 /*! \brief Every id is defined once, before its use: the rest of the engine relies on it. */

@@ -11,8 +11,9 @@
  *   "outputs"    list of tensor ids
  *   "nodes"      list of nodes, each after the nodes whose results it reads
  *
- *   ["tuned"     {"layout", "isa"}: the layout, a DataLayout, in which the convolutions were
- * fastest where oneDNN uses that instruction set; dnnl_byoc_pack() measures it]
+ *   ["tuned"     {"isa", "layout"[, "winograd"]}: what was fastest where oneDNN uses that
+ * instruction set: the convolutions' layout, a DataLayout, and [node, tile] for each that is faster
+ * by Winograd's algorithm; dnnl_byoc_pack() measures it]
  *
  * A tensor is {"id", "dtype", "shape"}: id is a small integer, unique in the graph; dtype one of
  * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major. But a constant may have
@@ -61,6 +62,7 @@
 #ifndef DNNL_BYOC_ENGINE_GRAPH_H_
 #define DNNL_BYOC_ENGINE_GRAPH_H_
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
@@ -113,9 +115,15 @@ struct Node {
   T attr(const char* name) const;
 };
 
+/*! \brief What may be chosen for a graph. */
+struct Choices {
+  DataLayout layout = DataLayout::any;  // what convolutions try before oneDNN's own choice
+  std::map<int, int> winograd;          // by number of a convolution's node: the tile, 2 or 4
+};
+
 /*! \brief What was found by measurement. */
 struct Tuned {
-  DataLayout layout;
+  Choices choices;
   std::string isa;
 };
 

@@ -20,7 +20,7 @@ std::vector<const Plan::Repack*> packable(const Graph& graph, const Plan& plan) 
   for (const Plan::Repack& repack : plan.repacks()) {
     const ExternalTensor& constant = graph.constants[repack.source];
     const bool whole = repack.offset == 0 && count(repack.view.get_dims()) == count(constant.shape);
-    if (whole && repack.view != repack.md && !tag_name(repack.md).empty())
+    if (whole && !repack.transform && repack.view != repack.md && !tag_name(repack.md).empty())
       found[repack.source] = &repack;
     if (++wanted[repack.source] > 1) found[repack.source] = nullptr;
   }
@@ -30,13 +30,16 @@ std::vector<const Plan::Repack*> packable(const Graph& graph, const Plan& plan) 
 }  // namespace
 
 std::string pack(const char* json, const DLTensor* const* constants, size_t num_constants,
-                 bool tune, const std::function<void(size_t, const dnnl::memory&)>& store) {
+                 dnnl_byoc_tune_t tune,
+                 const std::function<void(size_t, const dnnl::memory&)>& store) {
   Graph graph = Graph::parse(json);
   const auto data = constant_data(graph, constants, num_constants);
   auto packed = nlohmann::json::parse(json);
-  if (const auto layout = tune ? fastest_layout(graph, data) : std::nullopt) {
-    graph.tuned = {*layout, isa_name()};
-    packed["tuned"] = {{"layout", data_layout_name(*layout)}, {"isa", isa_name()}};
+  if (const auto choices = fastest(graph, data, tune)) {
+    graph.tuned = {*choices, isa_name()};
+    packed["tuned"] = {{"isa", isa_name()},
+                       {"layout", data_layout_name(choices->layout)},
+                       {"winograd", choices->winograd}};
   }
   const Plan plan = Plan::compile(graph, Plan::Mode::full);
   ConstantLoader loader(graph.constants, data);

@@ -11,10 +11,13 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
+#include "engine.h"
+
 namespace dnnl_byoc {
 
 /*! \brief See dnnl_byoc_pack(). */
-std::string pack(const char* json, const DLTensor* const* constants, size_t count, bool tune,
+std::string pack(const char* json, const DLTensor* const* constants, size_t count,
+                 dnnl_byoc_tune_t tune,
                  const std::function<void(size_t, const dnnl::memory&)>& store);
 
 }  // namespace dnnl_byoc

@@ -18,8 +18,8 @@ const dnnl::engine& cpu_engine() {
 
 Plan Plan::compile(const Graph& graph, Mode mode) {
   if (graph.tuned && graph.tuned->isa == isa_name())
-    return PlanBuilder(graph, mode, graph.tuned->layout).build();
-  Plan best = PlanBuilder(graph, mode).build();
+    return PlanBuilder(graph, mode, graph.tuned->choices).build();
+  Plan best = PlanBuilder(graph, mode, {}).build();
   if (mode == Mode::support) return best;
   // oneDNN chooses for each convolution alone. The first one, with its three channels, often
   // differs from all others, and the caller's data may be channels-last: ask all to follow one of
@@ -27,7 +27,7 @@ Plan Plan::compile(const Graph& graph, Mode mode) {
   std::set<DataLayout> layouts = {best.common_layout(), DataLayout::channels_last};
   layouts.erase(DataLayout::any);
   for (const DataLayout layout : layouts) {
-    Plan uniform = PlanBuilder(graph, mode, layout).build();
+    Plan uniform = PlanBuilder(graph, mode, {layout, {}}).build();
     if (uniform.reordered_bytes() < best.reordered_bytes()) best = std::move(uniform);
   }
   return best;
@@ -63,7 +63,8 @@ void Plan::load(const std::vector<ExternalTensor>& constants,
     constants_.back() = loader.repacked(repack);
     repacked_bytes_ += repack.md.get_size();
   }
-  for (Step& step : steps_) step.primitive = dnnl::primitive(step.pd.get());
+  for (Step& step : steps_)
+    if (!step.kernel) step.primitive = dnnl::primitive(step.pd.get());
 }
 
 size_t Plan::constant_bytes() const {

@@ -5,12 +5,15 @@
 #ifndef DNNL_BYOC_ENGINE_PLAN_H_
 #define DNNL_BYOC_ENGINE_PLAN_H_
 
+#include <functional>
+#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "graph.h"
+#include "kernel.h"
 
 namespace dnnl_byoc {
 
@@ -40,13 +43,18 @@ struct Value {
   size_t offset;  // in bytes from the beginning of the storage
 };
 
-/*! \brief One primitive with its arguments. */
+/*! \brief One primitive, or a kernel of our own, with its arguments. */
 struct Step {
-  std::string kind;  // the node's, or "reorder"
+  std::string kind;  // the node's, or what else it needs: "reorder", …
+  int node;          // number of the node that it is a part of
   std::string post_ops;
-  dnnl::primitive_desc_base pd;
+  dnnl::primitive_desc_base pd;           // empty if there is a kernel
+  std::shared_ptr<const Kernel> kernel;   // empty if there is a pd
   std::vector<std::pair<int, int>> args;  // (DNNL_ARG_*, value)
   dnnl::primitive primitive;              // made last: it is what generates code
+
+  const char* impl() const { return kernel ? kernel->impl() : pd.impl_info_str(); }
+  memory::desc scratchpad_md() const { return kernel ? memory::desc() : pd.scratchpad_desc(); }
 };
 
 /*! \brief Immutable once compiled; shared by all execution contexts. */
@@ -61,13 +69,17 @@ class Plan {
   /*! \brief Chooses layouts and implementations, plans the memory. */
   static Plan compile(const Graph& graph, Mode mode);
 
+  /*! \brief What a step wants to be computed of a row-major constant. */
+  using Transform = std::function<memory(const memory&)>;
+
   /*! \brief Constant number i of the plan is the graph's number `source`, from byte `offset` on,
-   * seen as `view`, in the layout `md`. */
+   * seen as `view`, or what `transform` makes of that, in the layout `md`. */
   struct Repack {
     int source;
     size_t offset;
     memory::desc view;
     memory::desc md;
+    Transform transform;  // empty for none
   };
   const std::vector<Repack>& repacks() const { return repacks_; }
 

@@ -8,8 +8,8 @@
 
 namespace dnnl_byoc {
 
-PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode, DataLayout layout)
-    : mode_(mode), layout_(layout), graph_(graph), values_of_(graph.num_tensors) {
+PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode, Choices choices)
+    : mode_(mode), choices_(std::move(choices)), graph_(graph), values_of_(graph.num_tensors) {
   using Place = Storage::Place;
   const auto add_external = [this](const std::vector<ExternalTensor>& tensors, Place place) {
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -57,6 +57,11 @@ bool PlanBuilder::may_overwrite(int tensor) const {
   return reads == 1;
 }
 
+int PlanBuilder::winograd_tile() const {
+  const auto it = choices_.winograd.find(node_);
+  return it == choices_.winograd.end() ? 0 : it->second;
+}
+
 const memory::desc& PlanBuilder::md(int tensor) const {
   return plan_.values_[values_of_[tensor].front()].md;
 }
@@ -83,6 +88,11 @@ int PlanBuilder::add_value(int tensor, const memory::desc& md, int storage, size
 
 int PlanBuilder::define(int tensor, const memory::desc& md) {
   return add_value(tensor, md, add_storage(Storage::Place::arena, -1, md.get_size()));
+}
+
+int PlanBuilder::temporary(const memory::desc& md) {
+  plan_.values_.push_back({md, add_storage(Storage::Place::arena, -1, md.get_size()), 0});
+  return static_cast<int>(plan_.values_.size()) - 1;
 }
 
 int PlanBuilder::define_in(int tensor, const memory::desc& md, int value, size_t offset) {
@@ -119,7 +129,8 @@ int PlanBuilder::require(int tensor, const memory::desc& md) {
     if (plan_.values_[value].md == md && storage_of(value).place != Storage::Place::raw_constant)
       return value;
   const int from = viewed(tensor, md.get_dims());
-  if (storage_of(from).place == Storage::Place::raw_constant) return repacked(tensor, from, md);
+  if (storage_of(from).place == Storage::Place::raw_constant)
+    return add_value(tensor, md, add_constant(from, md));
   if (plan_.values_[from].md == md) return from;
   const int to = define(tensor, md);
   emit_reorder(from, to);
@@ -139,21 +150,31 @@ int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
   return define_in(tensor, view, from);
 }
 
-int PlanBuilder::repacked(int tensor, int value, const memory::desc& md) {
+int PlanBuilder::transformed(int tensor, const memory::desc& md, Plan::Transform transform) {
+  const int storage = add_constant(first_value(tensor), md, std::move(transform));
+  plan_.values_.push_back({md, storage, 0});  // not the tensor: nobody else may ask for it
+  return static_cast<int>(plan_.values_.size()) - 1;
+}
+
+int PlanBuilder::add_constant(int value, const memory::desc& md, Plan::Transform transform) {
   const int target = static_cast<int>(plan_.repacks_.size());
   const Value& from = plan_.values_[value];
-  plan_.repacks_.push_back({storage_of(value).index, from.offset, from.md, md});
-  return add_value(tensor, md, add_storage(Storage::Place::constant, target, md.get_size()));
+  const int storage = add_storage(Storage::Place::constant, target, md.get_size());
+  plan_.repacks_.push_back(
+      {storage_of(value).index, from.offset, from.md, md, std::move(transform)});
+  return storage;
 }
 
 void PlanBuilder::emit(std::string kind, const dnnl::primitive_desc_base& pd,
                        std::vector<std::pair<int, int>> args, std::string post_ops) {
-  Step step;
-  step.kind = std::move(kind);
-  step.post_ops = std::move(post_ops);
-  step.pd = pd;
-  step.args = std::move(args);
-  plan_.steps_.push_back(std::move(step));
+  plan_.steps_.push_back(
+      {std::move(kind), node_, std::move(post_ops), pd, nullptr, std::move(args), {}});
+}
+
+void PlanBuilder::emit(std::string kind, std::shared_ptr<const Kernel> kernel,
+                       std::vector<std::pair<int, int>> args, std::string post_ops) {
+  plan_.steps_.push_back(
+      {std::move(kind), node_, std::move(post_ops), {}, std::move(kernel), std::move(args), {}});
 }
 
 void PlanBuilder::emit_reorder(int from, int to) {
@@ -195,7 +216,7 @@ void PlanBuilder::plan_memory() {
     for (const auto& [arg, value] : plan_.steps_[i].args)
       lifetimes[plan_.values_[value].storage].extend(static_cast<int>(i));
     plan_.scratchpad_bytes_ =
-        std::max(plan_.scratchpad_bytes_, plan_.steps_[i].pd.scratchpad_desc().get_size());
+        std::max(plan_.scratchpad_bytes_, plan_.steps_[i].scratchpad_md().get_size());
   }
   plan_.arena_bytes_ = place_lifetimes(&lifetimes);
   for (size_t i = 0; i < lifetimes.size(); ++i) plan_.storages_[i].offset = lifetimes[i].offset;

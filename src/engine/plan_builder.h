@@ -5,6 +5,7 @@
 #ifndef DNNL_BYOC_ENGINE_PLAN_BUILDER_H_
 #define DNNL_BYOC_ENGINE_PLAN_BUILDER_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,14 +17,16 @@ namespace dnnl_byoc {
 
 class PlanBuilder {
  public:
-  /*! \param layout What convolutions try before oneDNN's own choice. */
-  PlanBuilder(const Graph& graph, Plan::Mode mode, DataLayout layout = DataLayout::any);
+  PlanBuilder(const Graph& graph, Plan::Mode mode, Choices choices);
 
   /*! \brief Compiles all nodes, binds the outputs, plans the memory. */
   Plan build();
 
   Plan::Mode mode() const { return mode_; }
-  DataLayout layout() const { return layout_; }
+  DataLayout layout() const { return choices_.layout; }
+
+  /*! \brief The tile in which the node under construction is to use Winograd's algorithm; or 0. */
+  int winograd_tile() const;
 
   /*! \name A tensor as it is now: its first layout is the one that its producer wrote. */
   ///@{
@@ -40,6 +43,9 @@ class PlanBuilder {
    */
   int require(int tensor, const memory::desc& md);
 
+  /*! \brief A constant tensor as the value that `transform` makes of it at load, in layout `md`. */
+  int transformed(int tensor, const memory::desc& md, Plan::Transform transform);
+
   /*! \brief The value that md() describes. */
   int first_value(int tensor) const { return values_of_[tensor].front(); }
 
@@ -48,6 +54,9 @@ class PlanBuilder {
 
   /*! \brief A new value for a tensor, in memory of its own. */
   int define(int tensor, const memory::desc& md);
+
+  /*! \brief A value that is no tensor of the graph's, for what one step leaves to the next. */
+  int temporary(const memory::desc& md);
 
   /*! \brief A new value for a tensor in the memory of an existing value, from byte `offset` on. */
   int define_in(int tensor, const memory::desc& md, int value, size_t offset = 0);
@@ -81,11 +90,15 @@ class PlanBuilder {
   void emit(std::string kind, const dnnl::primitive_desc_base& pd,
             std::vector<std::pair<int, int>> args, std::string post_ops = "");
 
+  /*! \brief Appends a step that runs a kernel of our own. */
+  void emit(std::string kind, std::shared_ptr<const Kernel> kernel,
+            std::vector<std::pair<int, int>> args, std::string post_ops = "");
+
  private:
   int add_storage(Storage::Place place, int index, size_t bytes);
   int add_value(int tensor, const memory::desc& md, int storage, size_t offset = 0);
   int viewed(int tensor, const memory::dims& shape);
-  int repacked(int tensor, int value, const memory::desc& md);
+  int add_constant(int value, const memory::desc& md, Plan::Transform transform = {});
   void emit_reorder(int from, int to);
   void find_last_reads();
   void bind_outputs();
@@ -96,7 +109,7 @@ class PlanBuilder {
   }
 
   const Plan::Mode mode_;
-  const DataLayout layout_;
+  const Choices choices_;
   const Graph& graph_;
   Plan plan_;
   std::vector<std::vector<int>> values_of_;  // by tensor: its values, the producer's first

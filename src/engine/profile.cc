@@ -46,7 +46,7 @@ json describe(const Plan& plan, const Step& step) {
     bytes += md.get_size();
   }
   return {{"kind", step.kind},
-          {"impl", step.pd.impl_info_str()},
+          {"impl", step.impl()},
           {"layouts", layouts},
           {"bytes", bytes},
           {"post_ops", step.post_ops}};

@@ -7,19 +7,24 @@
 
 #include <vector>
 
+#include "engine.h"
 #include "graph.h"
 
 namespace dnnl_byoc {
 
 /*!
- * \brief Runs the graph in each layout that its convolutions can share, and returns the fastest.
+ * \brief Runs the graph in the ways that it can be run, and returns the fastest.
  *
- * oneDNN's order of implementations is not always that of their speed: with AVX2, 3.2 prefers
- * channels-last, in which a ResNet50 takes a fifth longer than in blocks of eight channels.
+ * First each layout that its convolutions can share: oneDNN's order of implementations is not
+ * always that of their speed. With AVX2, 3.2 prefers channels-last, in which a ResNet50 takes a
+ * fifth longer than in blocks of eight channels. Then, in this layout, each convolution by
+ * Winograd's algorithm.
  * \param data The graph's constants.
+ * \param tune Which of this.
  * \return None if there is nothing to choose.
  */
-std::optional<DataLayout> fastest_layout(Graph graph, const std::vector<const void*>& data);
+std::optional<Choices> fastest(Graph graph, const std::vector<const void*>& data,
+                               dnnl_byoc_tune_t tune);
 
 }  // namespace dnnl_byoc
 #endif  // DNNL_BYOC_ENGINE_TUNING_H_

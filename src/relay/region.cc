@@ -112,10 +112,12 @@ class RegionTranslator {
   std::vector<NDArray> constants_;
 };
 
-/*! \brief Whether the user's DNNL_BYOC_TUNE is anything but "0". */
-bool tuning_wanted() {
-  const char* value = std::getenv("DNNL_BYOC_TUNE");
-  return !value || std::string(value) != "0";
+/*! \brief The user's DNNL_BYOC_TUNE: "0", "layouts", or anything else for all. */
+dnnl_byoc_tune_t wanted_tuning() {
+  const char* variable = std::getenv("DNNL_BYOC_TUNE");
+  const std::string value = variable ? variable : "";
+  if (value == "0") return dnnl_byoc_tune_nothing;
+  return value == "layouts" ? dnnl_byoc_tune_layouts : dnnl_byoc_tune_all;
 }
 
 }  // namespace
@@ -135,7 +137,7 @@ Region packed(const Region& region) {
     constant.CopyFromBytes(data, bytes);
   };
   const char* json = nullptr;
-  if (dnnl_byoc_pack(region.json.c_str(), constants.data(), constants.size(), tuning_wanted(),
+  if (dnnl_byoc_pack(region.json.c_str(), constants.data(), constants.size(), wanted_tuning(),
                      &json, store, &result) != dnnl_byoc_success)
     refuse("region: ", dnnl_byoc_last_error());
   result.json = json;

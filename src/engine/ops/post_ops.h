@@ -53,7 +53,7 @@ inline bool is_reference(const dnnl::primitive_desc_base& pd) {
 }
 
 inline bool is_gemm(const dnnl::primitive_desc_base& pd) {
-  return std::string(pd.impl_info_str()).rfind("gemm", 0) == 0;
+  return std::string(pd.impl_info_str()).find("gemm:") != std::string::npos;  // "x64:gemm:jit"
 }
 
 /*!

@@ -44,13 +44,20 @@ inline memory::dims grouped_shape(memory::dims weights, memory::dim groups) {
   return weights;
 }
 
-/*! \brief The node's inputs in the layouts of a primitive descriptor, as arguments. */
+/*!
+ * \brief The node's inputs in the layouts of a primitive descriptor, as arguments.
+ *
+ * \param transform What has to be made of the weights, which are constant then; empty for nothing.
+ */
 template <typename PrimitiveDesc>
 std::vector<std::pair<int, int>> weighted_args(PlanBuilder& b, const Node& node,
-                                               const PrimitiveDesc& pd) {
+                                               const PrimitiveDesc& pd,
+                                               Plan::Transform transform = {}) {
+  const int weights = node.inputs[1];
   std::vector<std::pair<int, int>> args = {
       {DNNL_ARG_SRC, b.require(node.inputs[0], pd.src_desc())},
-      {DNNL_ARG_WEIGHTS, b.require(node.inputs[1], pd.weights_desc())}};
+      {DNNL_ARG_WEIGHTS, transform ? b.transformed(weights, pd.weights_desc(), transform)
+                                   : b.require(weights, pd.weights_desc())}};
   if (node.inputs.size() == 3)
     args.emplace_back(DNNL_ARG_BIAS, b.require(node.inputs[2], pd.bias_desc()));
   return args;

@@ -1,0 +1,238 @@
+#include "winograd.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "../isa.h"
+#include "../kernel.h"
+#include "../winograd/winograd.h"
+#include "post_ops.h"
+#include "spatial.h"
+#include "weights.h"
+
+namespace dnnl_byoc {
+namespace {
+
+constexpr auto kF32 = memory::data_type::f32;
+
+/*! \brief The post-ops that the transform of dst can do. */
+struct Finish {
+  int addend = -1;  // tensor
+  bool relu = false;
+  float negative_slope = 0.f;
+};
+
+std::optional<Finish> finish_of(const PlanBuilder& b, const Node& node,
+                                const memory::dims& dst_shape) {
+  Finish finish;
+  for (const PostOp& op : node.post_ops) {
+    if (finish.relu) return std::nullopt;
+    if (op.alg == dnnl::algorithm::eltwise_relu) {
+      finish.relu = true;
+      finish.negative_slope = op.alpha;
+    } else if (op.alg == dnnl::algorithm::binary_add && finish.addend < 0 &&
+               b.shape(op.src1) == dst_shape) {
+      finish.addend = op.src1;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return finish;
+}
+
+std::optional<winograd::Functions> functions(int tile) {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::sse41:
+    case dnnl::cpu_isa::avx:
+      return std::nullopt;
+    default:
+      return channel_block() == winograd::kAvx2Vector ? winograd::avx2_functions(tile)
+                                                      : winograd::avx512_functions(tile);
+  }
+}
+
+winograd::Image image(const memory::desc& md) {
+  const auto shape = md.get_dims(), strides = md.get_strides();
+  const bool blocked = md.get_inner_nblks() > 0;
+  return {shape[2],   shape[3],  strides[0], blocked ? strides[1] : channel_block(),
+          strides[2], strides[3]};
+}
+
+winograd::Matrices matrices(const memory::desc& md) {
+  const auto strides = md.get_strides();
+  return {strides[0], strides[1]};
+}
+
+class SrcKernel final : public Kernel {
+ public:
+  SrcKernel(winograd::Functions functions, const winograd::SrcTransform& transform)
+      : functions_(functions), transform_(transform) {}
+  const char* impl() const override { return "winograd"; }
+  void run(void* const* data) const override {
+    functions_.src(transform_, static_cast<const float*>(data[0]), static_cast<float*>(data[1]));
+  }
+
+ private:
+  const winograd::Functions functions_;
+  const winograd::SrcTransform transform_;
+};
+
+class DstKernel final : public Kernel {
+ public:
+  DstKernel(winograd::Functions functions, const winograd::DstTransform& transform, bool bias,
+            bool addend)
+      : functions_(functions), transform_(transform), bias_(bias), addend_(addend) {}
+  const char* impl() const override { return "winograd"; }
+  void run(void* const* data) const override {
+    const auto* products = static_cast<const float*>(*data++);
+    auto* dst = static_cast<float*>(*data++);
+    const auto* bias = bias_ ? static_cast<const float*>(*data++) : nullptr;
+    const auto* addend = addend_ ? static_cast<const float*>(*data++) : nullptr;
+    functions_.dst(transform_, products, bias, addend, dst);
+  }
+
+ private:
+  const winograd::Functions functions_;
+  const winograd::DstTransform transform_;
+  const bool bias_, addend_;
+};
+
+/*!
+ * \brief Matrices, one after the other.
+ *
+ * A cache line apart: an element of a tile is written into all of them, and if they lay a multiple
+ * of 4 KiB apart, as they often would, that would be the same few lines of the first-level cache.
+ */
+memory::desc matrices_md(const memory::dims& shape) {
+  constexpr memory::dim kLine = 16;
+  return {shape, kF32, {shape[1] * shape[2] + kLine, shape[2], 1}};
+}
+
+/*! \brief A convolution that the algorithm can do. */
+struct Problem {
+  memory::dim in_channels, out_channels;
+  memory::dims padding;  // top, left
+  memory::desc src_md, dst_md;
+  Finish finish;
+};
+
+std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node) {
+  const int src = node.inputs[0], weights = node.inputs[1];
+  const auto src_shape = b.shape(src), weights_shape = b.shape(weights);
+  const memory::dims kernel = spatial(weights_shape);
+  if (kernel != memory::dims{3, 3} || node.attr<memory::dim>("groups") != 1 ||
+      b.dtype(src) != kF32 || b.dtype(weights) != kF32 || !b.is_constant(weights))
+    return std::nullopt;
+  const Window window(b, node, kernel);
+  if (window.strides != memory::dims{1, 1} || window.dilation != memory::dims{0, 0} ||
+      weights_shape[0] % channel_block() || weights_shape[1] % channel_block())
+    return std::nullopt;
+  memory::dims dst_shape = window.output(b, node, kernel);
+  dst_shape.insert(dst_shape.begin(), {src_shape[0], weights_shape[0]});
+  const auto finish = finish_of(b, node, dst_shape);
+  const memory::desc src_md = data_md(b.layout(), src_shape, kF32).value_or(b.md(src));
+  if (!finish || data_layout_of(src_md) == DataLayout::any) return std::nullopt;
+  return Problem{
+      weights_shape[1], weights_shape[0], window.padding_l, src_md, same_layout(src_md, dst_shape),
+      *finish};
+}
+
+/*!
+ * \brief How many rows of tiles are computed at once.
+ *
+ * As many as leave the matrices of a stripe in the cache between the steps, but not so few that the
+ * products become slow.
+ * \param bytes Of the matrices of one row.
+ */
+memory::dim stripe_rows(memory::dim bytes, memory::dim tiles, memory::dim rows) {
+  constexpr memory::dim kBytes = 2 << 20, kTiles = 48;
+  const memory::dim most = std::max(kBytes / bytes, (kTiles + tiles - 1) / tiles);
+  const memory::dim stripes = (rows + most - 1) / most;
+  return (rows + stripes - 1) / stripes;
+}
+
+}  // namespace
+
+bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
+  const auto problem = problem_of(b, node);
+  const auto transforms = functions(tile);
+  if (!problem || !transforms) return false;
+  const auto& [in_channels, out_channels, padding, src_md, dst_md, finish] = *problem;
+
+  const auto tiles = [tile](memory::dim size) { return (size + tile - 1) / tile; };
+  const auto dst_shape = dst_md.get_dims();
+  const memory::dim rows_per_image = tiles(dst_shape[2]), columns = tiles(dst_shape[3]);
+  const memory::dim rows = dst_shape[0] * rows_per_image, elements = (tile + 2) * (tile + 2);
+  const memory::dim bytes_of_row =
+      elements * columns * (in_channels + out_channels) * static_cast<memory::dim>(sizeof(float));
+  const memory::dim stripe = stripe_rows(bytes_of_row, columns, rows);
+  const memory::dims weights_shape = {elements, in_channels, out_channels};
+  const auto product = [&, in = in_channels, out = out_channels](memory::dim count,
+                                                                 const memory::desc& weights_md) {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return dnnl::matmul::primitive_desc(cpu_engine(), matrices_md({elements, count * columns, in}),
+                                        weights_md, matrices_md({elements, count * columns, out}),
+                                        attr, /*allow_empty=*/true);
+  };
+  const auto full = product(stripe, any_md(weights_shape, kF32));
+  if (!full || is_reference(full)) return false;
+
+  const int src = b.require(node.inputs[0], src_md);
+  const int weights = b.transformed(
+      node.inputs[1], full.weights_desc(), [tile, weights_shape](const memory& plain) {
+        memory result(plain_md(weights_shape, kF32), cpu_engine());
+        winograd::transform_weights(tile, weights_shape[2], weights_shape[1],
+                                    static_cast<const float*>(plain.get_data_handle()),
+                                    static_cast<float*>(result.get_data_handle()));
+        return result;
+      });
+  const bool has_bias = node.inputs.size() == 3, has_addend = finish.addend >= 0;
+  std::vector<std::pair<int, int>> more_args;
+  if (has_bias)
+    more_args.emplace_back(DNNL_ARG_BIAS,
+                           b.require(node.inputs[2], bias_md(b, node, out_channels)));
+  int dst = -1;
+  std::string post_ops;
+  if (has_addend) {
+    const bool in_place = b.may_overwrite(finish.addend);
+    const int addend = b.require(finish.addend, dst_md);
+    more_args.emplace_back(DNNL_ARG_SRC_1, addend);
+    if (in_place) dst = b.define_in(node.output, dst_md, addend);
+    post_ops = in_place ? "sum" : "binary_add";
+  }
+  if (dst < 0) dst = b.define(node.output, dst_md);
+  if (finish.relu) post_ops += post_ops.empty() ? "eltwise_relu" : "+eltwise_relu";
+
+  for (memory::dim first = 0; first < rows; first += stripe) {
+    const memory::dim count = std::min(stripe, rows - first);
+    const auto pd = count == stripe ? full : product(count, full.weights_desc());
+    const int matrices_value = b.temporary(pd.src_desc());
+    const int products_value = b.temporary(pd.dst_desc());
+    winograd::Tiling tiling = {first, count, rows_per_image, columns,
+                               in_channels / channel_block()};
+    b.emit("winograd_src",
+           std::make_shared<SrcKernel>(
+               *transforms, winograd::SrcTransform{tiling, image(src_md), padding[0], padding[1],
+                                                   matrices(pd.src_desc())}),
+           {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, matrices_value}});
+    b.emit("matmul", pd,
+           {{DNNL_ARG_SRC, matrices_value},
+            {DNNL_ARG_WEIGHTS, weights},
+            {DNNL_ARG_DST, products_value}});
+    std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, products_value}, {DNNL_ARG_DST, dst}};
+    args.insert(args.end(), more_args.begin(), more_args.end());
+    tiling.channel_vectors = out_channels / channel_block();
+    b.emit("winograd_dst",
+           std::make_shared<DstKernel>(
+               *transforms,
+               winograd::DstTransform{tiling, matrices(pd.dst_desc()), image(dst_md), finish.relu,
+                                      finish.negative_slope},
+               has_bias, has_addend),
+           std::move(args), post_ops);
+  }
+  return true;
+}
+
+}  // namespace dnnl_byoc

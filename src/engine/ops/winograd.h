@@ -1,0 +1,23 @@
+/*!
+ * \file winograd.h
+ * \brief Convolution by Winograd's algorithm: two transforms, and matrix products between them.
+ */
+#ifndef DNNL_BYOC_ENGINE_OPS_WINOGRAD_H_
+#define DNNL_BYOC_ENGINE_OPS_WINOGRAD_H_
+
+#include "op.h"
+
+namespace dnnl_byoc {
+
+/*!
+ * \brief Compiles a dense float32 3 × 3 convolution without strides, if it is one.
+ *
+ * Its post-ops may be an addition of a whole tensor, a ReLU, or both in this order; src has to be
+ * channels-last, or in blocks of channel_block() channels.
+ * \param tile See winograd/winograd.h: 2 or 4.
+ * \return Whether it was; if not, nothing has been done.
+ */
+bool build_winograd(PlanBuilder& b, const Node& node, int tile);
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_OPS_WINOGRAD_H_

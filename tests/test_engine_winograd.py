@@ -1,0 +1,218 @@
+"""Convolutions by Winograd's algorithm: the same numbers, and only where it applies."""
+
+import json
+
+import numpy as np
+import pytest
+from engine_graph import (
+    Engine,
+    Graph,
+    InvalidArgument,
+    binary,
+    build_info,
+    check,
+    eltwise,
+    pack,
+    reference,
+    relu,
+    run_python,
+)
+
+pytestmark = pytest.mark.skipif(
+    build_info()["isa"] in ("SSE41", "AVX"), reason="the kernels need AVX2"
+)
+
+# Of the largest result. oneDNN's own convolutions come to 0.6e-6 here, the usual points of m = 4,
+# 0, ±1, ±2, to 7e-6.
+TOLERANCE = {2: 1e-6, 4: 3e-6}
+CHANNELS = 32
+
+
+def check_winograd(graph, node, tile, layout="blocked", stripes=1):
+    """Require the node's convolution by the algorithm, in so many stripes, and the right result."""
+    result = check(graph.tune(layout, [[node, tile]]), TOLERANCE[tile])
+    kinds = [step["kind"] for step in result.steps]
+    for kind in ("winograd_src", "matmul", "winograd_dst"):
+        assert kinds.count(kind) == stripes
+    return result.steps
+
+
+def check_direct(graph, node):
+    for tile in (2, 4):
+        steps = check(graph.tune("blocked", [[node, tile]])).steps
+        assert "winograd_src" not in [step["kind"] for step in steps]
+
+
+def between(make, shape=(1, CHANNELS, 9, 11), channels=CHANNELS):
+    """Return a graph with `make(graph, x)` between two convolutions, and that node's number."""
+    graph = Graph()
+    x = graph.convolution(graph.input(*shape), (shape[1], shape[1], 1, 1))
+    y = make(graph, x)
+    number = len(graph.nodes) - 1
+    graph.output(graph.convolution(y, (16, channels, 1, 1)))
+    return graph, number
+
+
+def convolution(graph, x, out=CHANNELS, channels=CHANNELS, size=3, bias=True, **attrs):
+    attrs = {"padding_l": 1, "padding_r": 1, **attrs}
+    return graph.convolution(
+        x, (out, channels, size, size), graph.constant(out) if bias else None, **attrs
+    )
+
+
+@pytest.mark.parametrize("layout", ["blocked", "channels_last"])
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize(
+    ("shape", "padding_l", "padding_r"),
+    [
+        ((1, 32, 8, 8), 1, 1),
+        ((1, 32, 9, 11), 1, 1),
+        ((3, 32, 7, 5), [1, 1], [1, 1]),  # a batch; tiles that the image does not fill
+        ((2, 32, 10, 6), 0, 0),
+        ((1, 32, 5, 9), [2, 0], [0, 2]),
+        ((1, 32, 4, 4), 3, 4),  # a tile with nothing of the image in it
+        ((1, 32, 3, 3), 0, 0),  # one result
+        ((1, 32, 1, 2), 1, 1),
+    ],
+)
+def test_shapes(shape, padding_l, padding_r, tile, layout):
+    def make(graph, x):
+        return convolution(graph, x, 48, padding_l=padding_l, padding_r=padding_r)
+
+    check_winograd(*between(make, shape, 48), tile, layout)
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+def test_stripes(tile):
+    """What does not fit into the cache is computed in parts, of which the last may be smaller."""
+    graph, node = between(convolution, (2, CHANNELS, 75, 60))
+    check_winograd(graph, node, tile, stripes={2: 5, 4: 3}[tile])
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("alpha", [None, 0.0, 0.25])
+@pytest.mark.parametrize("addend", [None, "dies", "lives"])
+def test_post_ops(addend, alpha, bias, tile):
+    def make(graph, x):
+        post_ops = []
+        if addend:
+            other = graph.convolution(x, (CHANNELS, CHANNELS, 1, 1))
+            if addend == "lives":
+                graph.output(other)
+            post_ops.append(binary("add", other))
+        if alpha is not None:
+            post_ops.append(relu(alpha))
+        return convolution(graph, x, bias=bias, post_ops=post_ops)
+
+    check_winograd(*between(make), tile)
+
+
+def test_an_addition_is_done_in_place():
+    def make(graph, x):
+        other = graph.convolution(x, (CHANNELS, CHANNELS, 1, 1))
+        return convolution(graph, x, post_ops=[binary("add", other), relu()])
+
+    steps = check_winograd(*between(make), 4)
+    (step,) = (step for step in steps if step["kind"] == "winograd_dst")
+    assert step["post_ops"] == "sum+eltwise_relu"
+    assert step["impl"] == "winograd"
+
+
+def test_results_go_into_a_concat():
+    graph = Graph()
+    x = graph.convolution(graph.input(1, CHANNELS, 9, 8), (CHANNELS, CHANNELS, 1, 1))
+    y = convolution(graph, x)
+    node = len(graph.nodes) - 1
+    z = graph.node("concat", [y, graph.convolution(x, (16, CHANNELS, 1, 1))], axis=1)
+    graph.output(graph.convolution(z, (16, CHANNELS + 16, 1, 1)))
+    steps = check_winograd(graph, node, 2)
+    assert "concat" not in [step["kind"] for step in steps]
+
+
+def test_the_caller_s_tensors():
+    """Inputs and outputs are bound anew for each run."""
+    graph = Graph()
+    graph.output(convolution(graph, graph.input(1, CHANNELS, 6, 6)))
+    check_winograd(graph, 0, 4, "channels_last")
+
+
+NEAR_MISSES = {
+    "strides": lambda g, x: convolution(g, x, strides=2),
+    "a stride": lambda g, x: convolution(g, x, strides=[1, 2]),
+    "dilation": lambda g, x: convolution(g, x, dilation=2),
+    "5 x 5": lambda g, x: convolution(g, x, size=5),
+    "1 x 3": lambda g, x: g.convolution(x, (CHANNELS, CHANNELS, 1, 3)),
+    "groups": lambda g, x: convolution(g, x, channels=CHANNELS // 2, groups=2),
+    "channels": lambda g, x: convolution(
+        g, g.convolution(x, (20, CHANNELS, 1, 1)), channels=20, out=CHANNELS
+    ),
+    "another post-op": lambda g, x: convolution(g, x, post_ops=[eltwise("clip", 0.0, 6.0)]),
+    "an addition after": lambda g, x: convolution(g, x, post_ops=[relu(), binary("add", x)]),
+    "two additions": lambda g, x: convolution(g, x, post_ops=[binary("add", x)] * 2),
+    "a broadcast addition": lambda g, x: convolution(
+        g, x, post_ops=[binary("add", g.constant(1, CHANNELS, 1, 1))]
+    ),
+    "a multiplication": lambda g, x: convolution(g, x, post_ops=[binary("mul", x)]),
+    "given weights": lambda g, x: g.convolution(
+        x, g.input(CHANNELS, CHANNELS, 3, 3), padding_l=1, padding_r=1
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_near_misses(name):
+    check_direct(*between(NEAR_MISSES[name]))
+
+
+def test_out_channels_that_are_no_whole_vectors():
+    check_direct(*between(lambda g, x: convolution(g, x, out=20), channels=20))
+
+
+def test_three_dimensions():
+    graph = Graph()
+    x = graph.convolution(graph.input(1, CHANNELS, 5, 5, 5), (CHANNELS, CHANNELS, 1, 1, 1))
+    graph.output(graph.convolution(x, (CHANNELS, CHANNELS, 3, 3, 3)))
+    check_direct(graph, 1)
+
+
+def test_it_is_chosen_by_measurement():
+    """64 channels of 56 × 56 are where it wins most: 2 to 4 times."""
+    graph, node = between(lambda g, x: convolution(g, x, 64, 64), (1, 64, 56, 56), 64)
+    (expected,) = reference(graph)
+    text, packed = pack(graph, graph.constant_data, tune="all")
+    assert [number for number, _ in json.loads(text)["tuned"]["winograd"]] == [node]
+    engine = Engine(text)
+    engine.set_constants(packed)
+    result = np.empty(expected.shape, np.float32)
+    engine.run_into(graph.input_data, [result])
+    np.testing.assert_allclose(result, expected, atol=TOLERANCE[4] * np.abs(expected).max())
+    assert "winograd_src" in [step["kind"] for step in engine.profile()["steps"]]
+
+
+def test_only_layouts_are_chosen():
+    graph, _ = between(lambda g, x: convolution(g, x, 64, 64), (1, 64, 56, 56), 64)
+    text, _ = pack(graph, graph.constant_data, tune="layouts")
+    assert json.loads(text)["tuned"]["winograd"] == []
+
+
+def test_an_instruction_set_without_kernels():
+    code = (
+        "from test_engine_winograd import between, check_direct, convolution\n"
+        "from engine_graph import build_info\n"
+        "assert build_info()['isa'] == 'SSE41'\n"
+        "check_direct(*between(convolution))\n"
+    )
+    process = run_python(code, ONEDNN_MAX_CPU_ISA="SSE41")
+    assert process.returncode == 0, process.stderr
+
+
+def test_wrong_tile():
+    graph, node = between(convolution)
+    with pytest.raises(InvalidArgument, match="expected a Winograd tile of 2 or 4, got 3"):
+        Engine(graph.tune("blocked", [[node, 3]]))
+
+
+def test_a_number_of_no_convolution():
+    graph, _ = between(convolution)
+    check_direct(graph, 77)
