@@ -40,19 +40,20 @@ std::string signature(const Plan& plan) {
   return text;
 }
 
-/*! \brief A plan that can run; its address is kept. */
+/*! \brief A way to run the graph; its address is kept. */
 class Candidate {
  public:
-  /*! \param graph, data Must outlive it. */
-  Candidate(Choices choices, Plan plan, const Graph& graph, const std::vector<const void*>& data)
-      : choices_(std::move(choices)), plan_(std::move(plan)) {
+  Candidate(Choices choices, Plan plan) : choices_(std::move(choices)), plan_(std::move(plan)) {}
+  Candidate(const Candidate&) = delete;
+
+  /*! \brief Makes it ready to be measured; graph and data must outlive it. */
+  void load(const Graph& graph, const std::vector<const void*>& data) {
     plan_.load(graph.constants, data);
     tensors_.emplace(plan_, graph);
     context_.emplace(plan_);
     context_->bind(tensors_->inputs(), tensors_->outputs());
     context_->run();
   }
-  Candidate(const Candidate&) = delete;
 
   void measure() {
     const auto start = Clock::now();
@@ -94,22 +95,22 @@ class Candidate {
   std::map<int, Seconds> fastest_by_node_;
 };
 
-/*! \brief The graph in each of these ways, without those that turn out to be the same. */
-std::list<Candidate> candidates_for(const std::vector<Choices>& ways, Graph* graph,
-                                    const std::vector<const void*>& data) {
+/*! \brief The graph in each of these ways, without those that come to the same as another. */
+std::list<Candidate> candidates_for(const std::vector<Choices>& ways, Graph* graph) {
   std::list<Candidate> candidates;
   std::set<std::string> seen;
   for (const Choices& choices : ways) {
     graph->tuned = {choices, isa_name()};
     Plan plan = Plan::compile(*graph, Plan::Mode::full);
-    if (seen.insert(signature(plan)).second)
-      candidates.emplace_back(choices, std::move(plan), *graph, data);
+    if (seen.insert(signature(plan)).second) candidates.emplace_back(choices, std::move(plan));
   }
   return candidates;
 }
 
 /*! \brief Measures them in turns, so that a slow spell of the machine hits all alike. */
-void measure(std::list<Candidate>* candidates, void (Candidate::*measure)()) {
+void measure(std::list<Candidate>* candidates, const Graph& graph,
+             const std::vector<const void*>& data, void (Candidate::*measure)()) {
+  for (Candidate& candidate : *candidates) candidate.load(graph, data);
   const auto begin = Clock::now();
   for (int i = 0; i == 0 || (i < kRuns && Clock::now() - begin < kBudget); ++i)
     for (Candidate& candidate : *candidates) (candidate.*measure)();
@@ -118,10 +119,9 @@ void measure(std::list<Candidate>* candidates, void (Candidate::*measure)()) {
 /*! \brief None if all come to the same. */
 std::optional<DataLayout> fastest_layout(Graph* graph, const std::vector<const void*>& data) {
   auto candidates = candidates_for(
-      {{DataLayout::any, {}}, {DataLayout::channels_last, {}}, {DataLayout::blocked, {}}}, graph,
-      data);
+      {{DataLayout::any, {}}, {DataLayout::channels_last, {}}, {DataLayout::blocked, {}}}, graph);
   if (candidates.size() == 1) return std::nullopt;
-  measure(&candidates, &Candidate::measure);
+  measure(&candidates, *graph, data, &Candidate::measure);
   return std::min_element(
              candidates.begin(), candidates.end(),
              [](const Candidate& a, const Candidate& b) { return a.fastest() < b.fastest(); })
@@ -138,9 +138,9 @@ std::map<int, int> fastest_tiles(DataLayout layout, Graph* graph,
     for (size_t i = 0; i < graph->nodes.size(); ++i)
       if (graph->nodes[i].kind == "convolution") ways.back().winograd[static_cast<int>(i)] = tile;
   }
-  auto candidates = candidates_for(ways, graph, data);
+  auto candidates = candidates_for(ways, graph);
   if (candidates.size() == 1) return {};
-  measure(&candidates, &Candidate::measure_nodes);
+  measure(&candidates, *graph, data, &Candidate::measure_nodes);
   std::map<int, int> tiles;
   std::map<int, Seconds> to_beat;
   for (const Candidate& candidate : candidates)
