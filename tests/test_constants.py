@@ -216,16 +216,31 @@ def test_outside_of_a_library(lib):
     assert call(function) == run(lib, INPUTS)[0].tolist()
 
 
+def region_bounds(payload):
+    begin = payload.index(b"dnnl_byoc") + len(b"dnnl_byoc")
+    return begin, payload.index(b"_lib", begin) - 8  # the next module, with its type's length
+
+
 def test_truncated_anywhere(lib):
     """A ValueError, and never a look behind the end."""
     payload = serialised(lib)[8:]
-    begin = payload.index(b"dnnl_byoc") + len(b"dnnl_byoc")
-    end = payload.index(b"_lib", begin) - 8  # the next module, with the length of its type
+    begin, end = region_bounds(payload)
     ends = {*range(begin, begin + 300), *range(end - 300, end), *range(begin, end, 997)}
     for size in sorted(ends):
         memory = Memory(size.to_bytes(8, "little") + payload[:size])
         with pytest.raises(ValueError, match="the file is damaged"):
             load_from(memory)
+
+
+def test_truncated_in_a_library(lib, exported, tmp_path):
+    blob = serialised(lib)
+    _, end = region_bounds(blob[8:])
+    shorter = (end - 1).to_bytes(8, "little") + blob[8:]
+    assert exported.read_bytes().count(blob) == 1
+    path = tmp_path / "damaged.so"
+    path.write_bytes(exported.read_bytes().replace(blob, shorter))
+    with pytest.raises(ValueError, match="the file is damaged"):
+        tvm.runtime.load_module(str(path))
 
 
 # --- builds at the same time ----------------------------------------------------------------------
