@@ -26,20 +26,11 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
         ``scratchpad_bytes`` for each concurrent run, ``constant_bytes``, of which
         ``repacked_bytes`` are copies of the module's own constants. With ``runs``, each step and
         the whole have ``ms``, the median time.
-
-    Raises
-    ------
-    ValueError
-        If a region's constants are not set: run the module, or create its executor, first.
     """
-    # The constants are set when an executor is created: asking for a region's function does it.
     root = lib.get_lib() if hasattr(lib, "get_lib") else lib
-    result = {}
-    for region in regions(root):
-        symbol = region["get_symbol"]()
-        root.get_function(symbol, query_imports=True)
-        result[symbol] = json.loads(region["get_profile"](runs))
-    return result
+    return {
+        region["get_symbol"](): json.loads(region["get_profile"](runs)) for region in regions(root)
+    }
 
 
 def regions(lib: tvm.runtime.Module) -> Iterator[tvm.runtime.Module]:

@@ -39,12 +39,16 @@ typedef struct dnnl_byoc_engine* dnnl_byoc_engine_t;
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_create(const char* json, dnnl_byoc_engine_t* engine);
 
+/*! \brief Where data that oneDNN's kernels read begins: at a multiple of so many bytes. */
+enum { dnnl_byoc_alignment = 64 };
+
 /*!
  * \brief Compiles the graph and repacks the constants into the layouts that primitives want.
  *
- * Those that lie so already, as what dnnl_byoc_pack() made, are used where they are: the caller
- * keeps the tensors, unchanged, until the engine is destroyed. Calling it again is harmless and
- * does nothing, so that threads may race to initialise one engine; its tensors are not needed.
+ * Those that lie so already, as what dnnl_byoc_pack() made, are used where they are if they are
+ * aligned: the caller keeps the tensors, unchanged, until the engine is destroyed; they are only
+ * read. Calling it again is harmless and does nothing, so that threads may race to initialise one
+ * engine; its tensors are not needed.
  * \param constants In the order of the graph's "constants"; compact and on the CPU.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_set_constants(dnnl_byoc_engine_t engine,

@@ -9,10 +9,12 @@
 
 #include <vector>
 
+#include "engine.h"
+
 namespace dnnl_byoc {
 
 /*! \brief oneDNN's kernels and cache lines want this alignment, in bytes. */
-constexpr size_t kAlignment = 64;
+constexpr size_t kAlignment = dnnl_byoc_alignment;
 
 /*! \brief A buffer that is in use from step `first` to step `last`, both included. */
 struct Lifetime {

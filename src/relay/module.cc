@@ -1,27 +1,25 @@
 #include "module.h"
 
-#include <dmlc/memory_io.h>
-#include <tvm/runtime/container/array.h>
+#include <dmlc/io.h>
 #include <tvm/runtime/container/string.h>
 #include <tvm/runtime/ndarray.h>
 #include <tvm/runtime/packed_func.h>
 #include <tvm/runtime/registry.h>
 
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "constant_stream.h"
 #include "engine/engine.h"
 
 namespace dnnl_byoc {
 namespace relay {
 namespace {
 
-using tvm::runtime::Array;
 using tvm::runtime::Module;
 using tvm::runtime::ModuleNode;
-using tvm::runtime::NDArray;
 using tvm::runtime::ObjectPtr;
 using tvm::runtime::PackedFunc;
 using tvm::runtime::String;
@@ -29,6 +27,9 @@ using tvm::runtime::TVMArgs;
 using tvm::runtime::TVMRetValue;
 
 constexpr const char* kTypeKey = "dnnl_byoc";
+
+/*! \brief Of what SaveToBinary() writes. Before there was a number, the symbol came first. */
+constexpr uint64_t kFormat = 2;
 
 /*! \brief Raises the engine's error in Python, as the exception class that its status asks for. */
 void check(dnnl_byoc_status_t status, const std::string& symbol) {
@@ -39,10 +40,10 @@ void check(dnnl_byoc_status_t status, const std::string& symbol) {
 
 class DnnlModule : public ModuleNode {
  public:
-  DnnlModule(std::string symbol, std::string json, std::vector<std::string> constants)
-      : symbol_(std::move(symbol)), json_(std::move(json)), constants_(std::move(constants)) {
+  DnnlModule(std::string symbol, Region region)
+      : symbol_(std::move(symbol)), region_(std::move(region)) {
     dnnl_byoc_engine_t engine = nullptr;
-    check(dnnl_byoc_create(json_.c_str(), &engine), symbol_);
+    check(dnnl_byoc_create(region_.json.c_str(), &engine), symbol_);
     engine_.reset(engine);
   }
 
@@ -52,26 +53,18 @@ class DnnlModule : public ModuleNode {
   }
 
   PackedFunc GetFunction(const String& name, const ObjectPtr<tvm::runtime::Object>& self) final {
-    if (name == symbol_) return PackedFunc([self, this](TVMArgs args, TVMRetValue*) { run(args); });
-    if (name == "__init_" + symbol_)
-      return PackedFunc([self, this](TVMArgs args, TVMRetValue* ret) {
-        const Array<NDArray> constants = args[0];
-        set_constants(constants);
-        *ret = 0;
-      });
+    if (name == symbol_) {
+      compile();
+      return PackedFunc([self, this](TVMArgs args, TVMRetValue*) { run(args); });
+    }
     if (name == "get_symbol")
       return PackedFunc([self, this](TVMArgs, TVMRetValue* ret) { *ret = symbol_; });
-    if (name == "get_const_vars")
-      return PackedFunc([self, this](TVMArgs, TVMRetValue* ret) {
-        Array<String> names;
-        for (const std::string& constant : constants_) names.push_back(constant);
-        *ret = names;
-      });
     if (name == "get_graph")
-      return PackedFunc([self, this](TVMArgs, TVMRetValue* ret) { *ret = json_; });
+      return PackedFunc([self, this](TVMArgs, TVMRetValue* ret) { *ret = region_.json; });
     if (name == "get_profile")
       return PackedFunc([self, this](TVMArgs args, TVMRetValue* ret) {
         const int runs = args[0];
+        compile();
         const char* profile = nullptr;
         check(dnnl_byoc_profile(engine_.get(), runs, &profile), symbol_);
         *ret = std::string(profile);
@@ -80,36 +73,50 @@ class DnnlModule : public ModuleNode {
   }
 
   void SaveToBinary(dmlc::Stream* stream) final {
+    stream->Write(kFormat);
     stream->Write(symbol_);
-    stream->Write(json_);
-    stream->Write(constants_);
+    stream->Write(region_.json);
+    stream->Write(uint64_t{region_.constants.size()});
+    for (const NDArray& constant : region_.constants) write_constant(stream, constant);
   }
 
   static Module LoadFromBinary(void* opaque) {
     auto* stream = static_cast<dmlc::Stream*>(opaque);
-    std::string symbol, json;
-    std::vector<std::string> constants;
+    uint64_t format = 0;
+    std::string symbol;
+    Region region;
     bool complete = false;
     try {
-      complete = stream->Read(&symbol) && stream->Read(&json) && stream->Read(&constants);
+      complete = stream->Read(&format) && (format != kFormat || read(stream, &symbol, &region));
     } catch (const std::exception&) {  // a length that cannot be: dmlc's check, or no memory
     }
     if (!complete)
       throw tvm::runtime::Error(
           "ValueError: expected an exported dnnl_byoc region, got data that "
           "ends too early: the file is damaged");
-    return make_module(std::move(symbol), std::move(json), std::move(constants));
+    if (format != kFormat)
+      throw tvm::runtime::Error("ValueError: expected a dnnl_byoc region in format " +
+                                std::to_string(kFormat) +
+                                ", got another: export the library with this release of "
+                                "tvm_dnnl_byoc");
+    return make_module(std::move(symbol), std::move(region));
   }
 
  private:
-  void set_constants(const Array<NDArray>& arrays) {
-    std::vector<const DLTensor*> tensors;
-    for (const NDArray& array : arrays) tensors.push_back(array.operator->());
-    std::lock_guard<std::mutex> lock(mutex_);
-    check(dnnl_byoc_set_constants(engine_.get(), tensors.data(), tensors.size()), symbol_);
-    // The engine uses the first ones where they are; those of a thread that comes later it does
-    // not.
-    if (data_.empty()) data_ = arrays;
+  static bool read(dmlc::Stream* stream, std::string* symbol, Region* region) {
+    uint64_t count = 0;
+    if (!stream->Read(symbol) || !stream->Read(&region->json) || !stream->Read(&count))
+      return false;
+    for (uint64_t i = 0; i < count; ++i)
+      if (!read_constant(stream, &region->constants.emplace_back())) return false;
+    return true;
+  }
+
+  /*! \brief At the first use: a library that is only exported, or loaded, is not compiled. */
+  void compile() {
+    std::vector<const DLTensor*> constants;
+    for (const NDArray& constant : region_.constants) constants.push_back(constant.operator->());
+    check(dnnl_byoc_set_constants(engine_.get(), constants.data(), constants.size()), symbol_);
   }
 
   /*! \brief Inputs first, then outputs: the engine knows how many of each. */
@@ -134,18 +141,14 @@ class DnnlModule : public ModuleNode {
   };
 
   const std::string symbol_;
-  const std::string json_;
-  const std::vector<std::string> constants_;
-  Array<NDArray> data_;  // of the constants
-  std::mutex mutex_;     // guards it
+  const Region region_;  // the engine uses its constants where they are: before the engine
   std::unique_ptr<dnnl_byoc_engine, Destroy> engine_;
 };
 
 }  // namespace
 
-Module make_module(std::string symbol, std::string json, std::vector<std::string> constants) {
-  return Module(tvm::runtime::make_object<DnnlModule>(std::move(symbol), std::move(json),
-                                                      std::move(constants)));
+Module make_module(std::string symbol, Region region) {
+  return Module(tvm::runtime::make_object<DnnlModule>(std::move(symbol), std::move(region)));
 }
 
 TVM_REGISTER_GLOBAL("runtime.module.loadbinary_dnnl_byoc")

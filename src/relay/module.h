@@ -9,16 +9,16 @@
 
 #include <string>
 
+#include "region.h"
+
 namespace dnnl_byoc {
 namespace relay {
 
 /*!
  * \param symbol The region's name: the function that the module serves.
- * \param json The region as a graph of the engine.
- * \param constants The names under which TVM keeps the graph's constants, in the graph's order.
+ * \param region What it runs; the module keeps the constants.
  */
-tvm::runtime::Module make_module(std::string symbol, std::string json,
-                                 std::vector<std::string> constants);
+tvm::runtime::Module make_module(std::string symbol, Region region);
 
 }  // namespace relay
 }  // namespace dnnl_byoc

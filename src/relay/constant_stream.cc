@@ -1,0 +1,126 @@
+#include "constant_stream.h"
+
+#include <dlfcn.h>
+#include <dmlc/memory_io.h>
+#include <link.h>
+#include <tvm/runtime/device_api.h>
+#include <tvm/runtime/serializer.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace dnnl_byoc {
+namespace relay {
+namespace {
+
+using dmlc::MemoryFixedSizeStream;
+using tvm::runtime::NDArray;
+
+static_assert(dnnl_byoc_alignment % tvm::runtime::kAllocAlignment == 0,
+              "an NDArray may lie where the engine uses a constant");
+
+/*! \brief TVM puts the length of what it serialised before it, and both into the library. */
+constexpr size_t kBlobHeader = sizeof(uint64_t);
+
+using Buffer = char* MemoryFixedSizeStream::*;
+using Size = size_t MemoryFixedSizeStream::*;
+Buffer buffer_member();
+Size size_member();
+
+/*! \brief dmlc keeps private what the stream reads; an explicit instantiation may name it. */
+template <Buffer buffer, Size size>
+struct Expose {
+  friend Buffer buffer_member() { return buffer; }
+  friend Size size_member() { return size; }
+};
+template struct Expose<&MemoryFixedSizeStream::p_buffer_, &MemoryFixedSizeStream::buffer_size_>;
+
+/*! \brief A reference to the loaded library that an address is in; null if there is none. */
+std::shared_ptr<void> library_of(const void* address) {
+  Dl_info info;
+  link_map *map = nullptr, *found = nullptr;
+  if (!dladdr1(address, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP)) return nullptr;
+  std::shared_ptr<void> library(dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD), [](void* handle) {
+    if (handle) dlclose(handle);
+  });
+  // Another one may have the name, in another of the linker's namespaces.
+  const bool same = library && dlinfo(library.get(), RTLD_DI_LINKMAP, &found) == 0 && found == map;
+  return same ? library : nullptr;
+}
+
+/*! \brief A tensor of memory in a library. */
+struct View {
+  std::vector<int64_t> shape;
+  std::shared_ptr<void> library;
+  DLManagedTensor tensor;
+};
+
+NDArray make_view(void* data, DLDataType dtype, std::vector<int64_t> shape,
+                  std::shared_ptr<void> library) {
+  auto* view = new View{std::move(shape), std::move(library), {}};
+  view->tensor.dl_tensor.data = data;
+  view->tensor.dl_tensor.device = {kDLCPU, 0};
+  view->tensor.dl_tensor.ndim = static_cast<int>(view->shape.size());
+  view->tensor.dl_tensor.dtype = dtype;
+  view->tensor.dl_tensor.shape = view->shape.data();
+  view->tensor.manager_ctx = view;
+  view->tensor.deleter = [](DLManagedTensor* self) {
+    delete static_cast<View*>(self->manager_ctx);
+  };
+  return NDArray::FromDLPack(&view->tensor);
+}
+
+/*! \brief Nothing for a shape that cannot be. */
+std::optional<size_t> byte_count(DLDataType dtype, const std::vector<int64_t>& shape) {
+  size_t bytes = (size_t{dtype.bits} * dtype.lanes + 7) / 8;
+  for (const int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+}  // namespace
+
+void write_constant(dmlc::Stream* stream, const NDArray& constant) {
+  stream->Write(constant->dtype);
+  stream->Write(std::vector<int64_t>(constant->shape, constant->shape + constant->ndim));
+  std::string padding;
+  if (auto* seekable = dynamic_cast<dmlc::SeekStream*>(stream)) {
+    const size_t begin = kBlobHeader + seekable->Tell() + sizeof(uint64_t);  // the padding's length
+    padding.resize((dnnl_byoc_alignment - begin % dnnl_byoc_alignment) % dnnl_byoc_alignment);
+  }
+  stream->Write(padding);
+  stream->Write(static_cast<const char*>(constant->data) + constant->byte_offset,
+                tvm::runtime::GetDataSize(*constant.operator->()));
+}
+
+bool read_constant(dmlc::Stream* stream, NDArray* constant) {
+  DLDataType dtype;
+  std::vector<int64_t> shape;
+  std::string padding;
+  if (!stream->Read(&dtype) || !stream->Read(&shape) || !stream->Read(&padding)) return false;
+  const auto bytes = byte_count(dtype, shape);
+  if (!bytes) return false;
+  if (auto* mapped = dynamic_cast<MemoryFixedSizeStream*>(stream)) {
+    const size_t begin = mapped->Tell();
+    if (*bytes > mapped->*size_member() - begin) return false;
+    char* data = mapped->*buffer_member() + begin;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(data) % dnnl_byoc_alignment == 0;
+    if (auto library = aligned ? library_of(data) : nullptr) {
+      mapped->Seek(begin + *bytes);
+      *constant = make_view(data, dtype, std::move(shape), std::move(library));
+      return true;
+    }
+  }
+  *constant = NDArray::Empty(shape, dtype, {kDLCPU, 0});
+  return stream->Read((*constant)->data, *bytes) == *bytes;
+}
+
+}  // namespace relay
+}  // namespace dnnl_byoc
