@@ -143,8 +143,12 @@ def test_where_they_are_not_aligned(tmp_path):
     built = build(partition_for_dnnl(mod))
     built.export_library(str(tmp_path / "model.so"))
     loaded = tvm.runtime.load_module(str(tmp_path / "model.so"))
+    blob = ctypes.c_char.in_dll(ctypes.CDLL(str(tmp_path / "model.so")), "__tvm_dev_mblob")
+    if ctypes.addressof(blob) % 64 == 0:
+        pytest.skip("the linker has put them where they are aligned")
     np.testing.assert_array_equal(run(loaded, inputs_for(mod))[0], run(built, inputs_for(mod))[0])
-    assert len(profile(loaded)) == 2
+    plans = profile(loaded).values()
+    assert [plan["repacked_bytes"] for plan in plans] == [0, 0]  # the module's copies are aligned
 
 
 def test_module_as_text(lib):

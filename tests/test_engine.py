@@ -520,6 +520,24 @@ def test_a_part_is_not_overwritten():
     assert "sum" not in "".join(step["post_ops"] for step in steps)
 
 
+def sum_beside_a_concat():
+    """The concat takes a blocked copy of a plain tensor, which the last but one node adds."""
+    graph = Graph()
+    plain = graph.eltwise(graph.input(1, 16, 6, 6), "tanh")
+    x = graph.convolution(graph.input(1, 16, 6, 6), (32, 16, 1, 1))
+    both = graph.node("concat", [plain, x], axis=1)
+    y = graph.convolution(both, (16, 48, 1, 1))
+    z = graph.convolution(x, (16, 32, 3, 3), None, [binary("add", plain)], padding_l=1, padding_r=1)
+    # The sum comes first, the concat is read after it.
+    graph.nodes.insert(3, graph.nodes.pop())
+    return graph.output(y, graph.convolution(z, (16, 16, 1, 1)))
+
+
+def test_a_copy_in_a_concat_is_not_overwritten():
+    result = check(sum_beside_a_concat().tune("blocked"))
+    assert "concat" not in [step["kind"] for step in result.steps]
+
+
 def test_a_concat_into_a_concat():
     def make(graph, a, b):
         y = concat(graph, a, b)
@@ -811,7 +829,8 @@ def test_residual_block():
 
 
 ISA_CASES = (
-    "reshape or concat or pooling or eltwise or softmax or normalization or binary_of or odd"
+    "reshape or concat or pooling or eltwise or softmax or normalization or binary_of or odd or "
+    "winograd"
 )
 
 
@@ -835,7 +854,8 @@ def test_older_instruction_sets(isa):
         "-k",
         ISA_CASES,
     ]
-    files = [str(tests / name) for name in ("test_engine.py", "test_engine_memory.py")]
+    names = ["test_engine.py", "test_engine_memory.py", "test_engine_winograd.py"]
+    files = [str(tests / name) for name in names]
     process = run_python(code, *options, *files, ONEDNN_MAX_CPU_ISA=isa)
     assert process.returncode == 0, process.stdout + process.stderr
     assert process.stdout.startswith(isa + " ")

@@ -17,13 +17,13 @@ from engine_graph import (
     relu,
     run_python,
 )
+from test_engine import sum_beside_a_concat
 
 pytestmark = pytest.mark.skipif(
     build_info()["isa"] in ("SSE41", "AVX"), reason="the kernels need AVX2"
 )
 
-# Of the largest result. oneDNN's own convolutions come to 0.6e-6 here, the usual points of m = 4,
-# 0, ±1, ±2, to 7e-6.
+# Of the largest result. The usual points of m = 4, 0, ±1, ±2, ∞, come to 7e-6.
 TOLERANCE = {2: 1e-6, 4: 3e-6}
 CHANNELS = 32
 
@@ -89,11 +89,12 @@ def test_stripes(tile):
     check_winograd(graph, node, tile, stripes={2: 5, 4: 3}[tile])
 
 
+@pytest.mark.parametrize("layout", ["blocked", "channels_last"])
 @pytest.mark.parametrize("tile", [2, 4])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("alpha", [None, 0.0, 0.25])
 @pytest.mark.parametrize("addend", [None, "dies", "lives"])
-def test_post_ops(addend, alpha, bias, tile):
+def test_post_ops(addend, alpha, bias, tile, layout):
     def make(graph, x):
         post_ops = []
         if addend:
@@ -105,7 +106,20 @@ def test_post_ops(addend, alpha, bias, tile):
             post_ops.append(relu(alpha))
         return convolution(graph, x, bias=bias, post_ops=post_ops)
 
-    check_winograd(*between(make), tile)
+    check_winograd(*between(make), tile, layout)
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("lives", [False, True])
+def test_additions_in_stripes(lives, tile):
+    def make(graph, x):
+        other = graph.convolution(x, (CHANNELS, CHANNELS, 1, 1))
+        if lives:
+            graph.output(other)
+        return convolution(graph, x, post_ops=[binary("add", other), relu()])
+
+    graph, node = between(make, (2, CHANNELS, 75, 60))
+    check_winograd(graph, node, tile, stripes={2: 5, 4: 3}[tile])
 
 
 def test_an_addition_is_done_in_place():
@@ -128,6 +142,11 @@ def test_results_go_into_a_concat():
     graph.output(graph.convolution(z, (16, CHANNELS + 16, 1, 1)))
     steps = check_winograd(graph, node, 2)
     assert "concat" not in [step["kind"] for step in steps]
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+def test_a_copy_in_a_concat_is_not_overwritten(tile):
+    check_winograd(sum_beside_a_concat(), 3, tile)
 
 
 def test_the_caller_s_tensors():
@@ -214,5 +233,6 @@ def test_wrong_tile():
 
 
 def test_a_number_of_no_convolution():
-    graph, _ = between(convolution)
+    graph, _ = between(lambda g, x: g.pooling(convolution(g, x), "max", [3, 3]))
+    check_direct(graph, len(graph.nodes) - 2)
     check_direct(graph, 77)

@@ -95,13 +95,35 @@ def test_built_with_measurement(monkeypatch):
         y = conv2d(y, const(16, 16, 3, 3, seed=seed), padding=(1, 1))
     mod = module(y)
     expected = run(build(mod), inputs_for(mod))
-    monkeypatch.setenv("DNNL_BYOC_TUNE", "1")
+    monkeypatch.setenv("DNNL_BYOC_TUNE", "layouts")
     for _ in range(5):
         lib = build(partition_for_dnnl(mod))
         np.testing.assert_allclose(run(lib, inputs_for(mod)), expected, rtol=1e-4, atol=1e-4)
         (region,) = regions(lib.get_lib())
         assert "tuned" in json.loads(region["get_graph"]())
         assert profile(lib)[region["get_symbol"]()]["repacked_bytes"] == 0
+
+
+@pytest.mark.skipif(build_info()["isa"] in ("SSE41", "AVX"), reason="the kernels need AVX2")
+def test_winograd_in_an_exported_library(monkeypatch, tmp_path):
+    """64 channels of 56 x 56 are where the algorithm wins most: 2 to 4 times."""
+    y = conv2d(var("x", 1, 16, 56, 56), const(64, 16, 1, 1))
+    for seed in (1, 2):
+        y = relay.nn.relu(conv2d(y, const(64, 64, 3, 3, seed=seed), padding=(1, 1)))
+    mod = module(y)
+    inputs = inputs_for(mod)
+    (expected,) = run(build(partition_for_dnnl(mod)), inputs)
+    monkeypatch.delenv("DNNL_BYOC_TUNE")
+    lib = build(partition_for_dnnl(mod))
+    lib.export_library(str(tmp_path / "model.so"))
+    loaded = tvm.runtime.load_module(str(tmp_path / "model.so"))
+    (got,) = run(loaded, inputs)
+    np.testing.assert_array_equal(got, run(lib, inputs)[0])
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    ((_, plan),) = profile(loaded).items()
+    kinds = [step["kind"] for step in plan["steps"]]
+    assert kinds.count("winograd_src") >= 2
+    assert kinds.count("winograd_dst") == kinds.count("winograd_src")
 
 
 def test_exported_library_in_a_fresh_process(lib, exported, tmp_path):

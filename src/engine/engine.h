@@ -71,7 +71,7 @@ typedef enum {
  *
  * \param json The graph.
  * \param constants Its constants.
- * \param tune What to choose by measurement; each takes the time of some twenty runs of the graph.
+ * \param tune What to choose by measurement; each choice takes up to 27 runs of the graph, or 3 s.
  * \param packed Receives the graph with what was found, and with the layouts of the constants that
  *   were repacked. Owned by the calling thread, valid until its next call of this function.
  * \param store Called with each of those; the others stay as they are.

@@ -46,4 +46,15 @@ int channel_block() {
   }
 }
 
+bool has_avx2() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::isa_default:
+    case dnnl::cpu_isa::sse41:
+    case dnnl::cpu_isa::avx:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace dnnl_byoc

@@ -13,5 +13,8 @@ const char* isa_name();
 /*! \brief How many channels the blocks of oneDNN's blocked layouts have: as many as a vector. */
 int channel_block();
 
+/*! \brief Whether oneDNN uses AVX2, or AVX-512, which has it. */
+bool has_avx2();
+
 }  // namespace dnnl_byoc
 #endif  // DNNL_BYOC_ENGINE_ISA_H_

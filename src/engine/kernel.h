@@ -7,6 +7,7 @@
 
 namespace dnnl_byoc {
 
+/*! \brief Shared by all that run a plan, so it keeps no state. */
 class Kernel {
  public:
   virtual ~Kernel() = default;

@@ -48,8 +48,11 @@ void PlanBuilder::find_last_reads() {
 }
 
 bool PlanBuilder::may_overwrite(int tensor) const {
-  const int name = name_[tensor], value = values_of_[tensor].front();
-  if (last_read_[name] > node_ || !in_arena(value) || storage_of(value).joint) return false;
+  const int name = name_[tensor];
+  if (last_read_[name] > node_ || !in_arena(first_value(tensor))) return false;
+  // A copy of it may be a part of a concat.
+  for (const int value : values_of_[tensor])
+    if (storage_of(value).joint) return false;
   const Node& node = graph_.nodes[node_];
   auto reads = std::count_if(node.inputs.begin(), node.inputs.end(),
                              [&](int id) { return name_[id] == name; });
@@ -90,8 +93,10 @@ int PlanBuilder::define(int tensor, const memory::desc& md) {
   return add_value(tensor, md, add_storage(Storage::Place::arena, -1, md.get_size()));
 }
 
-int PlanBuilder::temporary(const memory::desc& md) {
-  plan_.values_.push_back({md, add_storage(Storage::Place::arena, -1, md.get_size()), 0});
+int PlanBuilder::temporary(const memory::desc& md, int shared) {
+  const int storage = shared < 0 ? add_storage(Storage::Place::arena, -1, md.get_size())
+                                 : plan_.values_[shared].storage;
+  plan_.values_.push_back({md, storage, 0});
   return static_cast<int>(plan_.values_.size()) - 1;
 }
 

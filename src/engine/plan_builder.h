@@ -55,8 +55,11 @@ class PlanBuilder {
   /*! \brief A new value for a tensor, in memory of its own. */
   int define(int tensor, const memory::desc& md);
 
-  /*! \brief A value that is no tensor of the graph's, for what one step leaves to the next. */
-  int temporary(const memory::desc& md);
+  /*!
+   * \brief A value that is no tensor of the graph's, for what one step leaves to the next.
+   * \param shared A value whose memory it uses, or -1 for memory of its own.
+   */
+  int temporary(const memory::desc& md, int shared = -1);
 
   /*! \brief A new value for a tensor in the memory of an existing value, from byte `offset` on. */
   int define_in(int tensor, const memory::desc& md, int value, size_t offset = 0);

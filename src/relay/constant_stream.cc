@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -90,12 +89,14 @@ std::optional<size_t> byte_count(DLDataType dtype, const std::vector<int64_t>& s
 void write_constant(dmlc::Stream* stream, const NDArray& constant) {
   stream->Write(constant->dtype);
   stream->Write(std::vector<int64_t>(constant->shape, constant->shape + constant->ndim));
-  std::string padding;
+  uint64_t padding = 0;
   if (auto* seekable = dynamic_cast<dmlc::SeekStream*>(stream)) {
-    const size_t begin = kBlobHeader + seekable->Tell() + sizeof(uint64_t);  // the padding's length
-    padding.resize((dnnl_byoc_alignment - begin % dnnl_byoc_alignment) % dnnl_byoc_alignment);
+    const size_t begin = kBlobHeader + seekable->Tell() + sizeof(padding);
+    padding = (dnnl_byoc_alignment - begin % dnnl_byoc_alignment) % dnnl_byoc_alignment;
   }
   stream->Write(padding);
+  const char zeros[dnnl_byoc_alignment] = {};
+  stream->Write(zeros, padding);
   stream->Write(static_cast<const char*>(constant->data) + constant->byte_offset,
                 tvm::runtime::GetDataSize(*constant.operator->()));
 }
@@ -103,8 +104,11 @@ void write_constant(dmlc::Stream* stream, const NDArray& constant) {
 bool read_constant(dmlc::Stream* stream, NDArray* constant) {
   DLDataType dtype;
   std::vector<int64_t> shape;
-  std::string padding;
-  if (!stream->Read(&dtype) || !stream->Read(&shape) || !stream->Read(&padding)) return false;
+  uint64_t padding = 0;
+  char zeros[dnnl_byoc_alignment];
+  if (!stream->Read(&dtype) || !stream->Read(&shape) || !stream->Read(&padding) ||
+      padding >= sizeof(zeros) || stream->Read(zeros, padding) != padding)
+    return false;
   const auto bytes = byte_count(dtype, shape);
   if (!bytes) return false;
   if (auto* mapped = dynamic_cast<MemoryFixedSizeStream*>(stream)) {

@@ -112,7 +112,7 @@ class DnnlModule : public ModuleNode {
     return true;
   }
 
-  /*! \brief At the first use: a library that is only exported, or loaded, is not compiled. */
+  /*! \brief At the first use: a library that is only exported, or loaded, does without. */
   void compile() {
     std::vector<const DLTensor*> constants;
     for (const NDArray& constant : region_.constants) constants.push_back(constant.operator->());

@@ -21,7 +21,7 @@ struct Region {
 /*! \brief Translates a type-inferred region; composite functions in it are chains. */
 Region translate_region(const ObjectRef& function);
 
-/*! \brief The region prepared for this machine: its constants repacked, its layout chosen. */
+/*! \brief The region prepared for this machine: its constants repacked, what is measured chosen. */
 Region packed(const Region& region);
 
 /*! \brief Why a chain of type-inferred expressions cannot be offloaded; "" if it can. */

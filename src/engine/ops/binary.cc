@@ -56,14 +56,15 @@ void build_binary(PlanBuilder& b, const Node& node) {
   const auto [pd, post_ops] =
       choose<Pd>(b, node, dst_shape, layout_candidates(base),
                  [&](const memory::desc& dst_md, const dnnl::primitive_attr& attr) {
+                   const auto make = [&](bool plain) {
+                     return Pd(cpu_engine(), alg, operand(src0, dst_md, plain),
+                               operand(src1, dst_md, plain), dst_md, attr, /*allow_empty=*/true);
+                   };
+                   const Pd pd = make(true);
+                   if (pd && !is_reference(pd)) return pd;
                    // What is broadcast to blocks of channels may have to be in such blocks as well.
-                   for (const bool plain : {true, false}) {
-                     const Pd pd(cpu_engine(), alg, operand(src0, dst_md, plain),
-                                 operand(src1, dst_md, plain), dst_md, attr, /*allow_empty=*/true);
-                     if (pd && !is_reference(pd)) return pd;
-                     if (!plain) return pd;
-                   }
-                   return Pd();
+                   const Pd blocked = make(false);
+                   return blocked && !is_reference(blocked) ? blocked : pd;
                  });
   const int value0 = b.require(src0, pd.src0_desc());
   const int value1 = b.require(src1, pd.src1_desc());

@@ -17,39 +17,33 @@ namespace {
 constexpr auto kF32 = memory::data_type::f32;
 
 /*! \brief The post-ops that the transform of dst can do. */
-struct Finish {
+struct DstPostOps {
   int addend = -1;  // tensor
   bool relu = false;
   float negative_slope = 0.f;
 };
 
-std::optional<Finish> finish_of(const PlanBuilder& b, const Node& node,
-                                const memory::dims& dst_shape) {
-  Finish finish;
+std::optional<DstPostOps> dst_post_ops(const PlanBuilder& b, const Node& node,
+                                       const memory::dims& dst_shape) {
+  DstPostOps found;
   for (const PostOp& op : node.post_ops) {
-    if (finish.relu) return std::nullopt;
+    if (found.relu) return std::nullopt;
     if (op.alg == dnnl::algorithm::eltwise_relu) {
-      finish.relu = true;
-      finish.negative_slope = op.alpha;
-    } else if (op.alg == dnnl::algorithm::binary_add && finish.addend < 0 &&
+      found.relu = true;
+      found.negative_slope = op.alpha;
+    } else if (op.alg == dnnl::algorithm::binary_add && found.addend < 0 &&
                b.shape(op.src1) == dst_shape) {
-      finish.addend = op.src1;
+      found.addend = op.src1;
     } else {
       return std::nullopt;
     }
   }
-  return finish;
+  return found;
 }
 
-std::optional<winograd::Functions> functions(int tile) {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41:
-    case dnnl::cpu_isa::avx:
-      return std::nullopt;
-    default:
-      return channel_block() == winograd::kAvx2Vector ? winograd::avx2_functions(tile)
-                                                      : winograd::avx512_functions(tile);
-  }
+winograd::Functions functions(int tile) {
+  return channel_block() == winograd::kAvx512Vector ? winograd::avx512_functions(tile)
+                                                    : winograd::avx2_functions(tile);
 }
 
 winograd::Image image(const memory::desc& md) {
@@ -114,15 +108,16 @@ struct Problem {
   memory::dim in_channels, out_channels;
   memory::dims padding;  // top, left
   memory::desc src_md, dst_md;
-  Finish finish;
+  DstPostOps post_ops;
 };
 
 std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node) {
   const int src = node.inputs[0], weights = node.inputs[1];
   const auto src_shape = b.shape(src), weights_shape = b.shape(weights);
   const memory::dims kernel = spatial(weights_shape);
+  const auto is_f32 = [&b](int tensor) { return b.dtype(tensor) == kF32; };
   if (kernel != memory::dims{3, 3} || node.attr<memory::dim>("groups") != 1 ||
-      b.dtype(src) != kF32 || b.dtype(weights) != kF32 || !b.is_constant(weights))
+      !std::all_of(node.inputs.begin(), node.inputs.end(), is_f32) || !b.is_constant(weights))
     return std::nullopt;
   const Window window(b, node, kernel);
   if (window.strides != memory::dims{1, 1} || window.dilation != memory::dims{0, 0} ||
@@ -130,12 +125,13 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node) {
     return std::nullopt;
   memory::dims dst_shape = window.output(b, node, kernel);
   dst_shape.insert(dst_shape.begin(), {src_shape[0], weights_shape[0]});
-  const auto finish = finish_of(b, node, dst_shape);
+  const auto post_ops = dst_post_ops(b, node, dst_shape);
   const memory::desc src_md = data_md(b.layout(), src_shape, kF32).value_or(b.md(src));
-  if (!finish || data_layout_of(src_md) == DataLayout::any) return std::nullopt;
+  if (!post_ops || !is_countable(dst_shape) || data_layout_of(src_md) == DataLayout::any)
+    return std::nullopt;
   return Problem{
       weights_shape[1], weights_shape[0], window.padding_l, src_md, same_layout(src_md, dst_shape),
-      *finish};
+      *post_ops};
 }
 
 /*!
@@ -155,10 +151,11 @@ memory::dim stripe_rows(memory::dim bytes, memory::dim tiles, memory::dim rows) 
 }  // namespace
 
 bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
+  // The transforms run on OpenMP's threads; beside another runtime's they would be too many.
+  if (!has_avx2() || dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP) return false;
   const auto problem = problem_of(b, node);
-  const auto transforms = functions(tile);
-  if (!problem || !transforms) return false;
-  const auto& [in_channels, out_channels, padding, src_md, dst_md, finish] = *problem;
+  if (!problem) return false;
+  const auto& [in_channels, out_channels, padding, src_md, dst_md, wanted] = *problem;
 
   const auto tiles = [tile](memory::dim size) { return (size + tile - 1) / tile; };
   const auto dst_shape = dst_md.get_dims();
@@ -167,6 +164,7 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
   const memory::dim bytes_of_row =
       elements * columns * (in_channels + out_channels) * static_cast<memory::dim>(sizeof(float));
   const memory::dim stripe = stripe_rows(bytes_of_row, columns, rows);
+  const memory::dim last_stripe = rows - (rows - 1) / stripe * stripe;
   const memory::dims weights_shape = {elements, in_channels, out_channels};
   const auto product = [&, in = in_channels, out = out_channels](memory::dim count,
                                                                  const memory::desc& weights_md) {
@@ -178,6 +176,8 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
   };
   const auto full = product(stripe, any_md(weights_shape, kF32));
   if (!full || is_reference(full)) return false;
+  const auto last = last_stripe == stripe ? full : product(last_stripe, full.weights_desc());
+  if (!last || is_reference(last)) return false;
 
   const int src = b.require(node.inputs[0], src_md);
   const int weights = b.transformed(
@@ -188,47 +188,52 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
                                     static_cast<float*>(result.get_data_handle()));
         return result;
       });
-  const bool has_bias = node.inputs.size() == 3, has_addend = finish.addend >= 0;
-  std::vector<std::pair<int, int>> more_args;
+  const bool has_bias = node.inputs.size() == 3, has_addend = wanted.addend >= 0;
+  std::vector<std::pair<int, int>> operands;  // of the transform of dst
   if (has_bias)
-    more_args.emplace_back(DNNL_ARG_BIAS,
-                           b.require(node.inputs[2], bias_md(b, node, out_channels)));
+    operands.emplace_back(DNNL_ARG_BIAS, b.require(node.inputs[2], bias_md(b, node, out_channels)));
   int dst = -1;
   std::string post_ops;
   if (has_addend) {
-    const bool in_place = b.may_overwrite(finish.addend);
-    const int addend = b.require(finish.addend, dst_md);
-    more_args.emplace_back(DNNL_ARG_SRC_1, addend);
+    const bool in_place = b.may_overwrite(wanted.addend);
+    const int addend = b.require(wanted.addend, dst_md);
+    operands.emplace_back(DNNL_ARG_SRC_1, addend);
     if (in_place) dst = b.define_in(node.output, dst_md, addend);
     post_ops = in_place ? "sum" : "binary_add";
   }
   if (dst < 0) dst = b.define(node.output, dst_md);
-  if (finish.relu) post_ops += post_ops.empty() ? "eltwise_relu" : "+eltwise_relu";
+  if (wanted.relu) post_ops += post_ops.empty() ? "eltwise_relu" : "+eltwise_relu";
 
+  // All stripes use one memory; that of the last, smaller one is another view of it.
+  const int full_src = b.temporary(full.src_desc()), full_dst = b.temporary(full.dst_desc());
+  const bool uneven = last_stripe != stripe;
+  const int last_src = uneven ? b.temporary(last.src_desc(), full_src) : full_src;
+  const int last_dst = uneven ? b.temporary(last.dst_desc(), full_dst) : full_dst;
+  const winograd::Functions transforms = functions(tile);
   for (memory::dim first = 0; first < rows; first += stripe) {
-    const memory::dim count = std::min(stripe, rows - first);
-    const auto pd = count == stripe ? full : product(count, full.weights_desc());
-    const int matrices_value = b.temporary(pd.src_desc());
-    const int products_value = b.temporary(pd.dst_desc());
-    winograd::Tiling tiling = {first, count, rows_per_image, columns,
+    const bool is_last = first + stripe >= rows;
+    const auto& pd = is_last ? last : full;
+    const int matrices_value = is_last ? last_src : full_src;
+    const int products_value = is_last ? last_dst : full_dst;
+    winograd::Tiling tiling = {first, is_last ? last_stripe : stripe, rows_per_image, columns,
                                in_channels / channel_block()};
     b.emit("winograd_src",
            std::make_shared<SrcKernel>(
-               *transforms, winograd::SrcTransform{tiling, image(src_md), padding[0], padding[1],
-                                                   matrices(pd.src_desc())}),
+               transforms, winograd::SrcTransform{tiling, image(src_md), padding[0], padding[1],
+                                                  matrices(pd.src_desc())}),
            {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, matrices_value}});
     b.emit("matmul", pd,
            {{DNNL_ARG_SRC, matrices_value},
             {DNNL_ARG_WEIGHTS, weights},
             {DNNL_ARG_DST, products_value}});
     std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, products_value}, {DNNL_ARG_DST, dst}};
-    args.insert(args.end(), more_args.begin(), more_args.end());
+    args.insert(args.end(), operands.begin(), operands.end());
     tiling.channel_vectors = out_channels / channel_block();
     b.emit("winograd_dst",
            std::make_shared<DstKernel>(
-               *transforms,
-               winograd::DstTransform{tiling, matrices(pd.dst_desc()), image(dst_md), finish.relu,
-                                      finish.negative_slope},
+               transforms,
+               winograd::DstTransform{tiling, matrices(pd.dst_desc()), image(dst_md), wanted.relu,
+                                      wanted.negative_slope},
                has_bias, has_addend),
            std::move(args), post_ops);
   }

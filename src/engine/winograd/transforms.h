@@ -82,9 +82,11 @@ struct Extent {
 
 /*! \brief Which of a tile's `edge` elements from `start` on lie in 0 … size - 1. */
 void clip(int64_t start, int64_t size, int edge, int* first, int* last) {
-  const int64_t left = size - start;
-  *first = start < 0 ? static_cast<int>(-start) : 0;
-  *last = left > edge ? edge : static_cast<int>(left);
+  const auto within = [edge](int64_t i) {
+    return static_cast<int>(i < 0 ? 0 : i > edge ? edge : i);
+  };
+  *first = within(-start);
+  *last = within(size - start);
 }
 
 /*! \param pixel The tile's first element, which may lie outside of the image. */
@@ -152,7 +154,7 @@ struct Finish {
   Vector operator()(Vector y, const float* addend) const {
     y += bias;
     if (add) y += VectorOf<V>::load(addend);
-    if (relu) y = y > 0 ? y : negative_slope * y;
+    if (relu) y = y > 0 ? y : negative_slope != 0 ? negative_slope * y : Vector{};
     return y;
   }
 };
