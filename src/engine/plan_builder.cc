@@ -82,9 +82,13 @@ int PlanBuilder::add_storage(Storage::Place place, int index, size_t bytes) {
   return static_cast<int>(plan_.storages_.size()) - 1;
 }
 
-int PlanBuilder::add_value(int tensor, const memory::desc& md, int storage, size_t offset) {
+int PlanBuilder::add_anonymous_value(const memory::desc& md, int storage, size_t offset) {
   plan_.values_.push_back({md, storage, offset});
-  const int value = static_cast<int>(plan_.values_.size()) - 1;
+  return static_cast<int>(plan_.values_.size()) - 1;
+}
+
+int PlanBuilder::add_value(int tensor, const memory::desc& md, int storage, size_t offset) {
+  const int value = add_anonymous_value(md, storage, offset);
   values_of_[tensor].push_back(value);
   return value;
 }
@@ -96,8 +100,7 @@ int PlanBuilder::define(int tensor, const memory::desc& md) {
 int PlanBuilder::temporary(const memory::desc& md, int shared) {
   const int storage = shared < 0 ? add_storage(Storage::Place::arena, -1, md.get_size())
                                  : plan_.values_[shared].storage;
-  plan_.values_.push_back({md, storage, 0});
-  return static_cast<int>(plan_.values_.size()) - 1;
+  return add_anonymous_value(md, storage);
 }
 
 int PlanBuilder::define_in(int tensor, const memory::desc& md, int value, size_t offset) {
@@ -156,9 +159,8 @@ int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
 }
 
 int PlanBuilder::transformed(int tensor, const memory::desc& md, Plan::Transform transform) {
-  const int storage = add_constant(first_value(tensor), md, std::move(transform));
-  plan_.values_.push_back({md, storage, 0});  // not the tensor: nobody else may ask for it
-  return static_cast<int>(plan_.values_.size()) - 1;
+  // Not the tensor: nobody else may ask for it.
+  return add_anonymous_value(md, add_constant(first_value(tensor), md, std::move(transform)));
 }
 
 int PlanBuilder::add_constant(int value, const memory::desc& md, Plan::Transform transform) {

@@ -99,6 +99,7 @@ class PlanBuilder {
 
  private:
   int add_storage(Storage::Place place, int index, size_t bytes);
+  int add_anonymous_value(const memory::desc& md, int storage, size_t offset = 0);
   int add_value(int tensor, const memory::desc& md, int storage, size_t offset = 0);
   int viewed(int tensor, const memory::dims& shape);
   int add_constant(int value, const memory::desc& md, Plan::Transform transform = {});
