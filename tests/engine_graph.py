@@ -4,6 +4,7 @@ Nothing here imports TVM or the package: the loader module is executed from its 
 format is documented in ``src/engine/graph.h``, the functions in ``src/engine/engine.h``.
 """
 
+import copy
 import ctypes
 import functools
 import importlib.util
@@ -338,9 +339,14 @@ class Graph:
     def shape_of_external(self, tensor):
         return next(t["shape"] for t in self.inputs + self.constants if t["id"] == tensor)
 
-    def tune(self, layout="any", winograd=()):
-        """Have it run in a layout, and [node, tile] by Winograd's algorithm."""
-        self.tuned = {"isa": build_info()["isa"], "layout": layout, "winograd": list(winograd)}
+    def tune(self, layout="any", winograd=(), chunk=0):
+        """Have it run in a layout, [node, tile] by Winograd's algorithm, and in chunks."""
+        self.tuned = {
+            "isa": build_info()["isa"],
+            "layout": layout,
+            "winograd": list(winograd),
+            "chunk": chunk,
+        }
         return self
 
     def document(self):
@@ -505,10 +511,24 @@ def assert_close(got, expected, tolerance=1e-5):
 def check(graph, tolerance=1e-5):
     """Run a Graph, compare with the reference, and return its engine and its profile.
 
+    A batch is also run image by image, unless the graph is tuned.
+    """
+    engine = start(graph)
+    compare(engine, graph, tolerance)
+    if not graph.tuned and any(tensor["shape"][:1] > [1] for tensor in graph.inputs):
+        chunked = copy.copy(graph).tune(chunk=1)
+        compare(start(chunked), chunked, tolerance)
+    profile = engine.profile()
+    steps = [step for step in profile["steps"] if step["kind"] != "reorder"]
+    return SimpleNamespace(engine=engine, profile=profile, steps=steps)
+
+
+def compare(engine, graph, tolerance):
+    """Compare an engine's results with the reference.
+
     It runs twice, the second time on other inputs, so that nothing may stick to the first; the
     inputs must be the same bytes afterwards.
     """
-    engine = start(graph)
     for scale in (1, -0.75):
         inputs = [
             np.asarray(data * scale if data.dtype.kind == "f" else data, data.dtype)
@@ -519,6 +539,3 @@ def check(graph, tolerance=1e-5):
         got = run(engine, inputs, [value.shape for value in expected])
         assert_close(got, expected, tolerance)
         assert [data.tobytes() for data in inputs] == before, "an input was written to"
-    profile = engine.profile()
-    steps = [step for step in profile["steps"] if step["kind"] != "reorder"]
-    return SimpleNamespace(engine=engine, profile=profile, steps=steps)

@@ -12,9 +12,8 @@ void Engine::set_constants(const DLTensor* const* constants, size_t count) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (ready_) return;
   const auto data = constant_data(graph_, constants, count);
-  Plan plan = Plan::compile(graph_, Plan::Mode::full);
-  plan.load(graph_.constants, data);
-  plan_ = std::move(plan);
+  executable_.emplace(graph_);
+  executable_->load(data);
   ready_ = true;
 }
 
@@ -38,38 +37,15 @@ void Engine::run(const DLTensor* const* inputs, size_t num_inputs, DLTensor* con
     input_data.push_back(checked_data(inputs[i], tensor.dtype, tensor.shape, "input", i));
   }
   for (size_t i = 0; i < num_outputs; ++i) {
-    const memory::desc& md = plan_.output_mds()[i];
+    const memory::desc& md = executable_->output_mds()[i];
     output_data.push_back(checked_data(outputs[i], md.get_data_type(), md.get_dims(), "output", i));
   }
-  auto context = take_context();
-  context->bind(input_data, output_data);
-  context->run();
-  give_back(std::move(context));
+  executable_->run(input_data, output_data);
 }
 
 std::string Engine::profile(int runs) {
   require_ready();
-  auto context = take_context();
-  std::string json = profile_plan(plan_, graph_, context.get(), runs);
-  give_back(std::move(context));
-  return json;
-}
-
-std::unique_ptr<ExecutionContext> Engine::take_context() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      auto context = std::move(idle_.back());
-      idle_.pop_back();
-      return context;
-    }
-  }
-  return std::make_unique<ExecutionContext>(plan_);
-}
-
-void Engine::give_back(std::unique_ptr<ExecutionContext> context) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(context));
+  return profile_plan(&*executable_, runs);
 }
 
 }  // namespace dnnl_byoc

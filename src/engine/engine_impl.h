@@ -8,14 +8,12 @@
 #include <dlpack/dlpack.h>
 
 #include <atomic>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "execution_context.h"
+#include "executable.h"
 #include "graph.h"
-#include "plan.h"
 
 namespace dnnl_byoc {
 
@@ -30,19 +28,16 @@ class Engine {
   const Graph& graph() const { return graph_; }
 
  private:
-  std::unique_ptr<ExecutionContext> take_context();
-  void give_back(std::unique_ptr<ExecutionContext> context);
   void require_ready() const;
 
   const Graph graph_;
-  Plan plan_;
-  std::atomic<bool> ready_{false};  // plan_ is complete and does not change any more
-  std::mutex mutex_;                // guards the loading of constants, and idle_
-  std::vector<std::unique_ptr<ExecutionContext>> idle_;
+  std::optional<Executable> executable_;
+  std::atomic<bool> ready_{false};  // executable_ is loaded and does not change any more
+  std::mutex mutex_;                // guards the loading
 };
 
 /*! \brief The plan's steps, layouts and sizes, and the median times of `runs` runs, as JSON. */
-std::string profile_plan(const Plan& plan, const Graph& graph, ExecutionContext* context, int runs);
+std::string profile_plan(Executable* executable, int runs);
 
 }  // namespace dnnl_byoc
 #endif  // DNNL_BYOC_ENGINE_ENGINE_IMPL_H_

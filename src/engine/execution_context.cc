@@ -14,7 +14,8 @@ ExecutionContext::Buffer ExecutionContext::allocate(size_t bytes) {
 }
 
 ExecutionContext::ExecutionContext(const Plan& plan)
-    : arena_(allocate(plan.arena_bytes())),
+    : threads_(plan.threads()),
+      arena_(allocate(plan.arena_bytes())),
       scratchpad_(allocate(plan.scratchpad_bytes())),
       stream_(cpu_engine()) {
   std::vector<dnnl_memory_t> handles;  // by value
@@ -78,11 +79,13 @@ void ExecutionContext::execute(const Call& call) {
 }
 
 void ExecutionContext::run() {
+  const ThreadScope scope(threads_);
   for (const Call& call : calls_) execute(call);
   stream_.wait();
 }
 
 void ExecutionContext::run_step(size_t step) {
+  const ThreadScope scope(threads_);
   execute(calls_[step]);
   stream_.wait();
 }

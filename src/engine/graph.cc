@@ -164,7 +164,9 @@ Tuned parse_tuned(const json& j) {
   const auto layout = data_layout_named(name);
   if (!layout)
     throw InvalidArgument("graph: expected layout any, channels_last or blocked, got " + name);
-  Choices choices = {*layout, {}};
+  Choices choices = {*layout, {}, j.contains("chunk") ? integer<memory::dim>(j.at("chunk")) : 0};
+  if (choices.chunk < 0)
+    throw InvalidArgument(text("graph: expected a chunk of 0 or more, got ", choices.chunk));
   for (const auto& entry : j.value("winograd", json::array())) {
     const int tile = integer<int>(entry.at(1));
     if (tile != 2 && tile != 4)

@@ -11,9 +11,10 @@
  *   "outputs"    list of tensor ids
  *   "nodes"      list of nodes, each after the nodes whose results it reads
  *
- *   ["tuned"     {"isa", "layout"[, "winograd"]}: what was fastest where oneDNN uses that
- * instruction set: the convolutions' layout, a DataLayout, and [node, tile] for each that is faster
- * by Winograd's algorithm; dnnl_byoc_pack() measures it]
+ *   ["tuned"     {"isa", "layout"[, "winograd"][, "chunk"]}: what was fastest where oneDNN uses
+ * that instruction set: the convolutions' layout, a DataLayout; [node, tile] for each that is
+ * faster by Winograd's algorithm; how many images of the batch a thread computes at once, 0 if all
+ * threads compute all of them; dnnl_byoc_pack() measures it]
  *
  * A tensor is {"id", "dtype", "shape"}: id is a small integer, unique in the graph; dtype one of
  * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major. But a constant may have
@@ -119,6 +120,7 @@ struct Node {
 struct Choices {
   DataLayout layout = DataLayout::any;  // what convolutions try before oneDNN's own choice
   std::map<int, int> winograd;          // by number of a convolution's node: the tile, 2 or 4
+  memory::dim chunk = 0;  // images that a thread computes at once; 0: all threads, all
 };
 
 /*! \brief What was found by measurement. */

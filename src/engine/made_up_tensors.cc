@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "plan.h"
+
 namespace dnnl_byoc {
 
-MadeUpTensors::MadeUpTensors(const Plan& plan, const Graph& graph) {
-  for (const auto& tensor : graph.inputs)
-    inputs_.push_back(add(plain_md(tensor.shape, tensor.dtype)));
-  for (const auto& md : plan.output_mds()) outputs_.push_back(add(md));
+MadeUpTensors::MadeUpTensors(const std::vector<ExternalTensor>& inputs,
+                             const std::vector<memory::desc>& output_mds) {
+  for (const auto& tensor : inputs) inputs_.push_back(add(plain_md(tensor.shape, tensor.dtype)));
+  for (const auto& md : output_mds) outputs_.push_back(add(md));
 }
 
 void* MadeUpTensors::add(const memory::desc& md) {

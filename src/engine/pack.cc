@@ -5,6 +5,7 @@
 
 #include "constant_loader.h"
 #include "dltensor.h"
+#include "executable.h"
 #include "isa.h"
 #include "layout.h"
 #include "plan.h"
@@ -39,11 +40,12 @@ std::string pack(const char* json, const DLTensor* const* constants, size_t num_
     graph.tuned = {*choices, isa_name()};
     packed["tuned"] = {{"isa", isa_name()},
                        {"layout", data_layout_name(choices->layout)},
-                       {"winograd", choices->winograd}};
+                       {"winograd", choices->winograd},
+                       {"chunk", choices->chunk}};
   }
-  const Plan plan = Plan::compile(graph, Plan::Mode::full);
+  const Executable executable(graph);
   ConstantLoader loader(graph.constants, data);
-  const auto found = packable(graph, plan);
+  const auto found = packable(graph, executable.plan());
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i]) continue;
     const memory::desc& view = found[i]->view;

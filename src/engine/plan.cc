@@ -16,9 +16,19 @@ const dnnl::engine& cpu_engine() {
   return *engine;
 }
 
-Plan Plan::compile(const Graph& graph, Mode mode) {
-  if (graph.tuned && graph.tuned->isa == isa_name())
-    return PlanBuilder(graph, mode, graph.tuned->choices).build();
+const Choices* measured_choices(const Graph& graph) {
+  return graph.tuned && graph.tuned->isa == isa_name() ? &graph.tuned->choices : nullptr;
+}
+
+Plan Plan::compile(const Graph& graph, Mode mode, Threads threads) {
+  const ThreadScope scope(threads);
+  Plan plan = compile(graph, mode, measured_choices(graph));
+  plan.threads_ = threads;
+  return plan;
+}
+
+Plan Plan::compile(const Graph& graph, Mode mode, const Choices* choices) {
+  if (choices) return PlanBuilder(graph, mode, *choices).build();
   Plan best = PlanBuilder(graph, mode, {}).build();
   if (mode == Mode::support) return best;
   // oneDNN chooses for each convolution alone. The first one, with its three channels, often
@@ -63,6 +73,7 @@ void Plan::load(const std::vector<ExternalTensor>& constants,
     constants_.back() = loader.repacked(repack);
     repacked_bytes_ += repack.md.get_size();
   }
+  const ThreadScope scope(threads_);
   for (Step& step : steps_)
     if (!step.kernel) step.primitive = dnnl::primitive(step.pd.get());
 }

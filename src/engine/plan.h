@@ -14,11 +14,15 @@
 
 #include "graph.h"
 #include "kernel.h"
+#include "threads.h"
 
 namespace dnnl_byoc {
 
 /*! \brief The process's CPU engine. */
 const dnnl::engine& cpu_engine();
+
+/*! \brief What was measured for the instruction set that oneDNN uses here; or null. */
+const Choices* measured_choices(const Graph& graph);
 
 /*! \brief A piece of memory that one or more values share. */
 struct Storage {
@@ -67,7 +71,7 @@ class Plan {
   };
 
   /*! \brief Chooses layouts and implementations, plans the memory. */
-  static Plan compile(const Graph& graph, Mode mode);
+  static Plan compile(const Graph& graph, Mode mode, Threads threads = Threads::all);
 
   /*! \brief What a step wants to be computed of a row-major constant. */
   using Transform = std::function<memory(const memory&)>;
@@ -92,6 +96,7 @@ class Plan {
    */
   void load(const std::vector<ExternalTensor>& constants, const std::vector<const void*>& data);
 
+  Threads threads() const { return threads_; }
   const std::vector<Storage>& storages() const { return storages_; }
   const std::vector<Value>& values() const { return values_; }
   const std::vector<Step>& steps() const { return steps_; }
@@ -105,11 +110,13 @@ class Plan {
  private:
   friend class PlanBuilder;
 
+  static Plan compile(const Graph& graph, Mode mode, const Choices* choices);
   /*! \brief The layout in which the convolutions write most bytes; `any` if there are none. */
   DataLayout common_layout() const;
   /*! \brief How many bytes the reorders write in a run. */
   size_t reordered_bytes() const;
 
+  Threads threads_ = Threads::all;
   std::vector<Storage> storages_;
   std::vector<Value> values_;
   std::vector<Step> steps_;

@@ -52,9 +52,10 @@ json describe(const Plan& plan, const Step& step) {
           {"post_ops", step.post_ops}};
 }
 
-void add_times(const Plan& plan, const Graph& graph, ExecutionContext* context, int runs,
-               json* result) {
-  const MadeUpTensors tensors(plan, graph);
+void add_times(Executable* executable, int runs, json* result) {
+  const Plan& plan = executable->plan();
+  const MadeUpTensors tensors(executable->graph().inputs, plan.output_mds());
+  auto context = executable->take_context();
   context->bind(tensors.inputs(), tensors.outputs());
   context->run();
 
@@ -74,23 +75,25 @@ void add_times(const Plan& plan, const Graph& graph, ExecutionContext* context, 
   (*result)["ms"] = median(totals);
   for (size_t step = 0; step < samples.size(); ++step)
     (*result)["steps"][step]["ms"] = median(samples[step]);
+  executable->give_back(std::move(context));
 }
 
 }  // namespace
 
-std::string profile_plan(const Plan& plan, const Graph& graph, ExecutionContext* context,
-                         int runs) {
+std::string profile_plan(Executable* executable, int runs) {
+  const Plan& plan = executable->plan();
   json steps = json::array();
   for (const Step& step : plan.steps()) steps.push_back(describe(plan, step));
   const auto reorders = std::count_if(plan.steps().begin(), plan.steps().end(),
                                       [](const Step& step) { return step.kind == "reorder"; });
   json result = {{"steps", steps},
+                 {"chunks", executable->chunks()},
                  {"reorders", reorders},
                  {"arena_bytes", plan.arena_bytes()},
                  {"scratchpad_bytes", plan.scratchpad_bytes()},
                  {"constant_bytes", plan.constant_bytes()},
                  {"repacked_bytes", plan.repacked_bytes()}};
-  if (runs > 0) add_times(plan, graph, context, runs, &result);
+  if (runs > 0) add_times(executable, runs, &result);
   return result.dump();
 }
 

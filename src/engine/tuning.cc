@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "execution_context.h"
+#include "chunk.h"
+#include "executable.h"
 #include "isa.h"
 #include "made_up_tensors.h"
-#include "plan.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -25,6 +25,9 @@ constexpr int kRuns = 8;
 constexpr Seconds kBudget{3.0};  // for all of a choice; a large batch gets fewer runs
 // Winograd's algorithm takes memory for its weights: it has to win by more than a little.
 constexpr double kWorthIt = 0.95;
+// How many images a thread computes at once. One leaves most in its cache; more read the weights of
+// dense layers less often.
+constexpr memory::dim kChunks[] = {1, 4};
 
 /*! \brief What distinguishes two plans of a graph. */
 std::string signature(const Plan& plan) {
@@ -40,34 +43,37 @@ std::string signature(const Plan& plan) {
   return text;
 }
 
-/*! \brief A way to run the graph; its address is kept. */
+/*! \brief A way to run the graph. */
 class Candidate {
  public:
-  Candidate(Choices choices, Plan plan) : choices_(std::move(choices)), plan_(std::move(plan)) {}
-  Candidate(const Candidate&) = delete;
+  Candidate(const Graph& graph, const Choices& choices)
+      : choices_(choices),
+        executable_(with(graph, choices)),
+        tensors_(graph.inputs, executable_.output_mds()) {}
 
-  /*! \brief Makes it ready to be measured; graph and data must outlive it. */
-  void load(const Graph& graph, const std::vector<const void*>& data) {
-    plan_.load(graph.constants, data);
-    tensors_.emplace(plan_, graph);
-    context_.emplace(plan_);
-    context_->bind(tensors_->inputs(), tensors_->outputs());
-    context_->run();
+  /*! \brief Makes it ready to be measured. */
+  void load(const std::vector<const void*>& data) {
+    executable_.load(data);
+    executable_.run(tensors_.inputs(), tensors_.outputs());
   }
 
   void measure() {
     const auto start = Clock::now();
-    context_->run();
+    executable_.run(tensors_.inputs(), tensors_.outputs());
     fastest_ = std::min<Seconds>(fastest_, Clock::now() - start);
   }
 
   void measure_nodes() {
+    auto context = executable_.take_context();
+    context->bind(tensors_.inputs(), tensors_.outputs());
     std::map<int, Seconds> times;
-    for (size_t i = 0; i < plan_.steps().size(); ++i) {
+    const auto& steps = executable_.plan().steps();
+    for (size_t i = 0; i < steps.size(); ++i) {
       const auto start = Clock::now();
-      context_->run_step(i);
-      times[plan_.steps()[i].node] += Clock::now() - start;
+      context->run_step(i);
+      times[steps[i].node] += Clock::now() - start;
     }
+    executable_.give_back(std::move(context));
     for (const auto& [node, time] : times) {
       const auto it = fastest_by_node_.emplace(node, time).first;
       it->second = std::min(it->second, time);
@@ -77,70 +83,106 @@ class Candidate {
   /*! \brief The nodes that run kernels of our own. */
   std::set<int> nodes_with_kernels() const {
     std::set<int> nodes;
-    for (const Step& step : plan_.steps())
+    for (const Step& step : executable_.plan().steps())
       if (step.kernel) nodes.insert(step.node);
     return nodes;
   }
 
+  const Plan& plan() const { return executable_.plan(); }
   const Choices& choices() const { return choices_; }
   Seconds fastest() const { return fastest_; }
   Seconds fastest(int node) const { return fastest_by_node_.at(node); }
 
  private:
+  static Graph with(Graph graph, const Choices& choices) {
+    graph.tuned = {choices, isa_name()};
+    return graph;
+  }
+
   const Choices choices_;
-  Plan plan_;
-  std::optional<MadeUpTensors> tensors_;
-  std::optional<ExecutionContext> context_;
+  Executable executable_;
+  const MadeUpTensors tensors_;
   Seconds fastest_ = Seconds::max();
   std::map<int, Seconds> fastest_by_node_;
 };
 
 /*! \brief The graph in each of these ways, without those that come to the same as another. */
-std::list<Candidate> candidates_for(const std::vector<Choices>& ways, Graph* graph) {
+std::list<Candidate> candidates_for(const std::vector<Choices>& ways, const Graph& graph) {
   std::list<Candidate> candidates;
   std::set<std::string> seen;
   for (const Choices& choices : ways) {
-    graph->tuned = {choices, isa_name()};
-    Plan plan = Plan::compile(*graph, Plan::Mode::full);
-    if (seen.insert(signature(plan)).second) candidates.emplace_back(choices, std::move(plan));
+    candidates.emplace_back(graph, choices);
+    if (!seen.insert(signature(candidates.back().plan())).second) candidates.pop_back();
   }
   return candidates;
 }
 
 /*! \brief Measures them in turns, so that a slow spell of the machine hits all alike. */
-void measure(std::list<Candidate>* candidates, const Graph& graph,
-             const std::vector<const void*>& data, void (Candidate::*measure)()) {
-  for (Candidate& candidate : *candidates) candidate.load(graph, data);
+void measure(std::list<Candidate>* candidates, const std::vector<const void*>& data,
+             void (Candidate::*measure)()) {
+  for (Candidate& candidate : *candidates) candidate.load(data);
   const auto begin = Clock::now();
   for (int i = 0; i == 0 || (i < kRuns && Clock::now() - begin < kBudget); ++i)
     for (Candidate& candidate : *candidates) (candidate.*measure)();
 }
 
-/*! \brief None if all come to the same. */
-std::optional<DataLayout> fastest_layout(Graph* graph, const std::vector<const void*>& data) {
-  auto candidates = candidates_for(
-      {{DataLayout::any, {}}, {DataLayout::channels_last, {}}, {DataLayout::blocked, {}}}, graph);
-  if (candidates.size() == 1) return std::nullopt;
-  measure(&candidates, *graph, data, &Candidate::measure);
-  return std::min_element(
-             candidates.begin(), candidates.end(),
-             [](const Candidate& a, const Candidate& b) { return a.fastest() < b.fastest(); })
-      ->choices()
-      .layout;
+const Candidate& fastest_of(const std::list<Candidate>& candidates) {
+  return *std::min_element(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.fastest() < b.fastest(); });
+}
+
+/*! \brief The graph for as much of its batch as keeps all threads busy with a chunk each. */
+std::optional<Graph> trial_of(const Graph& graph, memory::dim chunk) {
+  return chunk_of(graph, std::min(batch_of(graph), chunk * omp_get_max_threads()));
+}
+
+/*! \brief The layout and the chunk; none if there is nothing to choose. */
+std::optional<Choices> fastest_chunk(const Graph& graph, const std::vector<const void*>& data) {
+  std::vector<DataLayout> layouts = {DataLayout::any, DataLayout::channels_last,
+                                     DataLayout::blocked};
+  const auto ways = [&layouts](memory::dim chunk) {
+    std::vector<Choices> ways;
+    for (const DataLayout layout : layouts) ways.push_back({layout, {}, chunk});
+    return ways;
+  };
+  const memory::dim batch = batch_of(graph);
+  std::optional<Choices> best;
+  Seconds to_beat = Seconds::max();
+  for (const memory::dim chunk : kChunks) {
+    if (!on_openmp() || chunk >= batch || batch % chunk) continue;
+    const auto trial = trial_of(graph, chunk);
+    if (!trial) continue;
+    auto candidates = candidates_for(ways(chunk), *trial);
+    measure(&candidates, data, &Candidate::measure);
+    const Candidate& fastest = fastest_of(candidates);
+    const memory::dim images = batch_of(*trial), rounds = (batch + images - 1) / images;
+    const Seconds time = fastest.fastest() * rounds;
+    if (time >= to_beat) continue;
+    to_beat = time;
+    best = fastest.choices();
+  }
+  // A run of the whole takes long: only in the layout that is best for chunks, if there are any.
+  if (best) layouts = {best->layout};
+  auto candidates = candidates_for(ways(0), graph);
+  if (!best && candidates.size() == 1) return std::nullopt;
+  measure(&candidates, data, &Candidate::measure);
+  const Candidate& fastest = fastest_of(candidates);
+  return fastest.fastest() < to_beat ? fastest.choices() : *best;
 }
 
 /*! \brief For each convolution that is faster by Winograd's algorithm, the tile. */
-std::map<int, int> fastest_tiles(DataLayout layout, Graph* graph,
+std::map<int, int> fastest_tiles(const Choices& choices, const Graph& graph,
                                  const std::vector<const void*>& data) {
-  std::vector<Choices> ways = {{layout, {}}};
+  std::vector<Choices> ways = {choices};
   for (const int tile : {2, 4}) {
-    ways.push_back({layout, {}});
-    for (size_t i = 0; i < graph->nodes.size(); ++i)
-      if (graph->nodes[i].kind == "convolution") ways.back().winograd[static_cast<int>(i)] = tile;
+    ways.push_back(choices);
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      if (graph.nodes[i].kind == "convolution") ways.back().winograd[static_cast<int>(i)] = tile;
   }
-  auto candidates = candidates_for(ways, graph);
+  auto candidates = candidates_for(ways, choices.chunk ? *trial_of(graph, choices.chunk) : graph);
   if (candidates.size() == 1) return {};
-  measure(&candidates, *graph, data, &Candidate::measure_nodes);
+  measure(&candidates, data, &Candidate::measure_nodes);
   std::map<int, int> tiles;
   std::map<int, Seconds> to_beat;
   for (const Candidate& candidate : candidates)
@@ -155,13 +197,13 @@ std::map<int, int> fastest_tiles(DataLayout layout, Graph* graph,
 
 }  // namespace
 
-std::optional<Choices> fastest(Graph graph, const std::vector<const void*>& data,
+std::optional<Choices> fastest(const Graph& graph, const std::vector<const void*>& data,
                                dnnl_byoc_tune_t tune) {
   if (tune == dnnl_byoc_tune_nothing) return std::nullopt;
-  const auto layout = fastest_layout(&graph, data);
-  Choices choices = {layout.value_or(DataLayout::any), {}};
-  if (tune == dnnl_byoc_tune_all) choices.winograd = fastest_tiles(choices.layout, &graph, data);
-  if (!layout && choices.winograd.empty()) return std::nullopt;
+  const auto found = fastest_chunk(graph, data);
+  Choices choices = found.value_or(Choices{});
+  if (tune == dnnl_byoc_tune_all) choices.winograd = fastest_tiles(choices, graph, data);
+  if (!found && choices.winograd.empty()) return std::nullopt;
   return choices;
 }
 

@@ -17,13 +17,13 @@ namespace dnnl_byoc {
  *
  * First each layout that its convolutions can share: oneDNN's order of implementations is not
  * always that of their speed. With AVX2, 3.2 prefers channels-last, in which a ResNet50 takes a
- * fifth longer than in blocks of eight channels. Then, in this layout, each convolution by
- * Winograd's algorithm.
+ * fifth longer than in blocks of eight channels. A batch also in chunks. Then, in the layout and
+ * the chunk that were best, each convolution by Winograd's algorithm.
  * \param data The graph's constants.
  * \param tune Which of this.
  * \return None if there is nothing to choose.
  */
-std::optional<Choices> fastest(Graph graph, const std::vector<const void*>& data,
+std::optional<Choices> fastest(const Graph& graph, const std::vector<const void*>& data,
                                dnnl_byoc_tune_t tune);
 
 }  // namespace dnnl_byoc
