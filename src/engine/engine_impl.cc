@@ -12,8 +12,7 @@ void Engine::set_constants(const DLTensor* const* constants, size_t count) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (ready_) return;
   const auto data = constant_data(graph_, constants, count);
-  executable_.emplace(graph_);
-  executable_->load(data);
+  executable_.emplace(graph_, data);
   ready_ = true;
 }
 
@@ -37,7 +36,7 @@ void Engine::run(const DLTensor* const* inputs, size_t num_inputs, DLTensor* con
     input_data.push_back(checked_data(inputs[i], tensor.dtype, tensor.shape, "input", i));
   }
   for (size_t i = 0; i < num_outputs; ++i) {
-    const memory::desc& md = executable_->output_mds()[i];
+    const memory::desc& md = executable_->all().output_mds()[i];
     output_data.push_back(checked_data(outputs[i], md.get_data_type(), md.get_dims(), "output", i));
   }
   executable_->run(input_data, output_data);

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "executable.h"
+#include "adaptive.h"
 #include "graph.h"
 
 namespace dnnl_byoc {
@@ -31,13 +31,13 @@ class Engine {
   void require_ready() const;
 
   const Graph graph_;
-  std::optional<Executable> executable_;
-  std::atomic<bool> ready_{false};  // executable_ is loaded and does not change any more
+  std::optional<Adaptive> executable_;
+  std::atomic<bool> ready_{false};  // executable_ is there
   std::mutex mutex_;                // guards the loading
 };
 
 /*! \brief The plan's steps, layouts and sizes, and the median times of `runs` runs, as JSON. */
-std::string profile_plan(Executable* executable, int runs);
+std::string profile_plan(Adaptive* adaptive, int runs);
 
 }  // namespace dnnl_byoc
 #endif  // DNNL_BYOC_ENGINE_ENGINE_IMPL_H_

@@ -9,7 +9,7 @@
 
 namespace dnnl_byoc {
 
-Executable::Executable(const Graph& graph) : graph_(graph) {
+Executable::Executable(const Graph& graph, int threads) : graph_(graph) {
   const Choices* choices = measured_choices(graph);
   const memory::dim batch = batch_of(graph), images = choices ? choices->chunk : 0;
   if (on_openmp() && images > 0 && images < batch && batch % images == 0) {
@@ -18,7 +18,7 @@ Executable::Executable(const Graph& graph) : graph_(graph) {
       chunks_ = batch / images;
     }
   }
-  plan_ = Plan::compile(graph_, Plan::Mode::full, chunks_ > 1 ? Threads::one : Threads::all);
+  plan_ = Plan::compile(graph_, Plan::Mode::full, chunks_ > 1 ? 1 : threads);
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const bool cut = graph_.inputs[i].shape != graph.inputs[i].shape;
     const auto& [id, dtype, shape, packing] = graph_.inputs[i];

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "memory_plan.h"
+#include "threads.h"
 
 namespace dnnl_byoc {
 

@@ -53,7 +53,7 @@ class ExecutionContext {
   static void bind(const std::vector<External>& values, const std::vector<void*>& tensors);
   void execute(const Call& call);
 
-  const Threads threads_;
+  const int threads_;
   Buffer arena_;
   Buffer scratchpad_;
   dnnl::stream stream_;

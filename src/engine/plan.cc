@@ -7,6 +7,7 @@
 #include "constant_loader.h"
 #include "isa.h"
 #include "plan_builder.h"
+#include "threads.h"
 
 namespace dnnl_byoc {
 
@@ -20,7 +21,7 @@ const Choices* measured_choices(const Graph& graph) {
   return graph.tuned && graph.tuned->isa == isa_name() ? &graph.tuned->choices : nullptr;
 }
 
-Plan Plan::compile(const Graph& graph, Mode mode, Threads threads) {
+Plan Plan::compile(const Graph& graph, Mode mode, int threads) {
   const ThreadScope scope(threads);
   Plan plan = compile(graph, mode, measured_choices(graph));
   plan.threads_ = threads;
@@ -73,6 +74,26 @@ void Plan::load(const std::vector<ExternalTensor>& constants,
     constants_.back() = loader.repacked(repack);
     repacked_bytes_ += repack.md.get_size();
   }
+  make_primitives();
+}
+
+bool Plan::load_from(const Plan& other) {
+  for (const Repack& repack : repacks_) {
+    // One constant is transformed in one way only into one layout.
+    const auto same = std::find_if(
+        other.repacks_.begin(), other.repacks_.end(), [&repack](const Repack& candidate) {
+          return candidate.source == repack.source && candidate.offset == repack.offset &&
+                 candidate.view == repack.view && candidate.md == repack.md &&
+                 !candidate.transform == !repack.transform;
+        });
+    if (same == other.repacks_.end()) return false;
+    constants_.push_back(other.constants_[same - other.repacks_.begin()]);
+  }
+  make_primitives();
+  return true;
+}
+
+void Plan::make_primitives() {
   const ThreadScope scope(threads_);
   for (Step& step : steps_)
     if (!step.kernel) step.primitive = dnnl::primitive(step.pd.get());

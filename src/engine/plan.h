@@ -14,7 +14,6 @@
 
 #include "graph.h"
 #include "kernel.h"
-#include "threads.h"
 
 namespace dnnl_byoc {
 
@@ -70,8 +69,8 @@ class Plan {
     support,  // descriptors only; a reference implementation is Unsupported
   };
 
-  /*! \brief Chooses layouts and implementations, plans the memory. */
-  static Plan compile(const Graph& graph, Mode mode, Threads threads = Threads::all);
+  /*! \brief Chooses layouts and implementations, plans the memory. \param threads 0 for all. */
+  static Plan compile(const Graph& graph, Mode mode, int threads = 0);
 
   /*! \brief What a step wants to be computed of a row-major constant. */
   using Transform = std::function<memory(const memory&)>;
@@ -96,7 +95,13 @@ class Plan {
    */
   void load(const std::vector<ExternalTensor>& constants, const std::vector<const void*>& data);
 
-  Threads threads() const { return threads_; }
+  /*!
+   * \brief Loads the constants of a loaded plan of the same graph and choices, without a copy.
+   * \return Whether they are as this plan wants them; if not, it is not loaded.
+   */
+  bool load_from(const Plan& other);
+
+  int threads() const { return threads_; }
   const std::vector<Storage>& storages() const { return storages_; }
   const std::vector<Value>& values() const { return values_; }
   const std::vector<Step>& steps() const { return steps_; }
@@ -111,12 +116,13 @@ class Plan {
   friend class PlanBuilder;
 
   static Plan compile(const Graph& graph, Mode mode, const Choices* choices);
+  void make_primitives();
   /*! \brief The layout in which the convolutions write most bytes; `any` if there are none. */
   DataLayout common_layout() const;
   /*! \brief How many bytes the reorders write in a run. */
   size_t reordered_bytes() const;
 
-  Threads threads_ = Threads::all;
+  int threads_ = 0;
   std::vector<Storage> storages_;
   std::vector<Value> values_;
   std::vector<Step> steps_;

@@ -80,7 +80,8 @@ void add_times(Executable* executable, int runs, json* result) {
 
 }  // namespace
 
-std::string profile_plan(Executable* executable, int runs) {
+std::string profile_plan(Adaptive* adaptive, int runs) {
+  Executable* executable = &adaptive->all();
   const Plan& plan = executable->plan();
   json steps = json::array();
   for (const Step& step : plan.steps()) steps.push_back(describe(plan, step));
@@ -88,6 +89,7 @@ std::string profile_plan(Executable* executable, int runs) {
                                       [](const Step& step) { return step.kind == "reorder"; });
   json result = {{"steps", steps},
                  {"chunks", executable->chunks()},
+                 {"threads", adaptive->threads()},
                  {"reorders", reorders},
                  {"arena_bytes", plan.arena_bytes()},
                  {"scratchpad_bytes", plan.scratchpad_bytes()},

@@ -14,14 +14,12 @@ namespace dnnl_byoc {
 /*! \brief Whether oneDNN runs on OpenMP; beside another runtime's, our threads were too many. */
 inline bool on_openmp() { return dnnl_version()->cpu_runtime == DNNL_RUNTIME_OMP; }
 
-/*! \brief How many threads run a step. */
-enum class Threads { all, one };
-
 /*! \brief While it lives, oneDNN compiles and runs for so many what this thread asks it to. */
 class ThreadScope {
  public:
-  explicit ThreadScope(Threads threads) : before_(omp_get_max_threads()) {
-    if (threads == Threads::one) omp_set_num_threads(1);
+  /*! \param threads 0 for as many as there are. */
+  explicit ThreadScope(int threads) : before_(omp_get_max_threads()) {
+    if (threads > 0) omp_set_num_threads(threads);
   }
   ~ThreadScope() { omp_set_num_threads(before_); }
   ThreadScope(const ThreadScope&) = delete;

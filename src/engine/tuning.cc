@@ -13,6 +13,7 @@
 #include "executable.h"
 #include "isa.h"
 #include "made_up_tensors.h"
+#include "threads.h"
 
 namespace dnnl_byoc {
 namespace {

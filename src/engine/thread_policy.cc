@@ -1,0 +1,68 @@
+#include "thread_policy.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+namespace dnnl_byoc {
+namespace {
+
+using Seconds = ThreadPolicy::Seconds;
+
+constexpr double kCrowded = 0.75;  // less processor time than that, of the time that passes
+constexpr int kRuns = 3;           // so many before anything is believed
+// Each trial that fails, and each look that finds the machine still crowded, doubles the pause.
+constexpr Seconds kFirstPause{0.5}, kLongestPause{4}, kLongestPauseBetweenTrials{60};
+
+}  // namespace
+
+bool ThreadPolicy::fewer() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (state_ == State::trial) return true;
+  if (state_ != State::fewer) return false;
+  if (Clock::now() < not_before_) return true;
+  enter(State::fewer, std::min(2 * pause_, kLongestPause));
+  return false;  // a look at how it is with all
+}
+
+void ThreadPolicy::finished(bool fewer, Seconds passed, Seconds cpu) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const bool crowded = cpu < kCrowded * passed;
+  const auto count = [this, passed](Seconds* fastest) {
+    *fastest = runs_++ == 0 ? passed : std::min(*fastest, passed);
+  };
+  if (state_ == State::all && !fewer) {
+    if (!crowded) runs_ = 0;
+    if (crowded) count(&all_);
+    if (runs_ >= kRuns && Clock::now() >= not_before_) enter(State::trial, pause_);
+  } else if (state_ == State::trial && fewer) {
+    count(&fewer_);
+    if (runs_ < kRuns) return;
+    if (fewer_ < all_)
+      enter(State::fewer, kFirstPause);
+    else
+      enter(State::all, std::clamp(2 * pause_, kFirstPause, kLongestPauseBetweenTrials));
+  } else if (state_ == State::fewer && !fewer) {
+    if (!crowded || passed < fewer_) enter(State::all, Seconds{0});
+  }
+}
+
+void ThreadPolicy::give_up() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  state_ = State::never;
+}
+
+void ThreadPolicy::enter(State state, Seconds pause) {
+  state_ = state;
+  runs_ = 0;
+  pause_ = pause;
+  not_before_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(pause);
+}
+
+Seconds thread_cpu_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace dnnl_byoc
