@@ -88,6 +88,28 @@ def test_exported_library_without_the_compiler(lib, exported, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), expected)
 
 
+RUNTIME = """
+import os, sys
+os.environ['TVM_USE_RUNTIME_LIB'] = '1'
+import {}
+status = open('/proc/self/status').read()
+print(next(line.split()[1] for line in status.splitlines() if line.startswith('VmHWM')))
+index = ctypes.c_uint()
+assert tvm._ffi.base._LIB.TVMObjectTypeKey2Index(b'no.Type', ctypes.byref(index)) != 0
+assert tvm.nd.array(numpy.arange(3)).numpy()[2] == 2
+"""
+
+
+def test_runtime_alone_without_backtraces():
+    """TVM's runtime throws at each type that it does not have, and reads all symbols for it."""
+    kib = []
+    for order in ("numpy, ctypes, tvm_dnnl_byoc, tvm", "numpy, ctypes, tvm, tvm_dnnl_byoc"):
+        process = run_python(RUNTIME.format(order))
+        assert process.returncode == 0, process.stderr
+        kib.append(int(process.stdout.split()[-1]))
+    assert kib[0] < kib[1] - 15 * 1024
+
+
 def test_built_with_measurement(monkeypatch):
     """Whatever is measured each time, a region's code and its constants fit together."""
     y = var("x", 1, 16, 20, 19)

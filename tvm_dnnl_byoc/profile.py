@@ -26,7 +26,8 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
         ``arena_bytes`` and ``scratchpad_bytes`` for each concurrent run, ``constant_bytes``, of
         which ``repacked_bytes`` are copies of the module's own constants. With ``runs``, each step
         and the whole have ``ms``, the median time. If the batch is computed in ``chunks``, not 1,
-        all this is of one chunk, which one thread runs alone. ``threads`` is how many the last run used.
+        all this is of one chunk, which one thread runs alone. ``threads`` is how many the last run
+        used.
     """
     root = lib.get_lib() if hasattr(lib, "get_lib") else lib
     return {
