@@ -41,9 +41,9 @@ std::optional<DstPostOps> dst_post_ops(const PlanBuilder& b, const Node& node,
   return found;
 }
 
-winograd::Functions functions(int tile) {
-  return channel_block() == winograd::kAvx512Vector ? winograd::avx512_functions(tile)
-                                                    : winograd::avx2_functions(tile);
+winograd::Functions functions(int tile, const winograd::KernelSize& kernel) {
+  return channel_block() == winograd::kAvx512Vector ? winograd::avx512_functions(tile, kernel)
+                                                    : winograd::avx2_functions(tile, kernel);
 }
 
 winograd::Image image(const memory::desc& md) {
@@ -105,18 +105,20 @@ memory::desc matrices_md(const memory::dims& shape) {
 
 /*! \brief A convolution that the algorithm can do. */
 struct Problem {
+  winograd::KernelSize kernel;
+  winograd::Functions transforms;
   memory::dim in_channels, out_channels;
   memory::dims padding;  // top, left
   memory::desc src_md, dst_md;
   DstPostOps post_ops;
 };
 
-std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node) {
+std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int tile) {
   const int src = node.inputs[0], weights = node.inputs[1];
   const auto src_shape = b.shape(src), weights_shape = b.shape(weights);
   const memory::dims kernel = spatial(weights_shape);
   const auto is_f32 = [&b](int tensor) { return b.dtype(tensor) == kF32; };
-  if (kernel != memory::dims{3, 3} || node.attr<memory::dim>("groups") != 1 ||
+  if (kernel.size() != 2 || node.attr<memory::dim>("groups") != 1 ||
       !std::all_of(node.inputs.begin(), node.inputs.end(), is_f32) || !b.is_constant(weights))
     return std::nullopt;
   const Window window(b, node, kernel);
@@ -125,13 +127,21 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node) {
     return std::nullopt;
   memory::dims dst_shape = window.output(b, node, kernel);
   dst_shape.insert(dst_shape.begin(), {src_shape[0], weights_shape[0]});
+  const winograd::KernelSize size = {kernel[0], kernel[1]};
+  const winograd::Functions transforms = functions(tile, size);
   const auto post_ops = dst_post_ops(b, node, dst_shape);
   const memory::desc src_md = data_md(b.layout(), src_shape, kF32).value_or(b.md(src));
-  if (!post_ops || !is_countable(dst_shape) || data_layout_of(src_md) == DataLayout::any)
+  if (!transforms.src || !post_ops || !is_countable(dst_shape) ||
+      data_layout_of(src_md) == DataLayout::any)
     return std::nullopt;
-  return Problem{
-      weights_shape[1], weights_shape[0], window.padding_l, src_md, same_layout(src_md, dst_shape),
-      *post_ops};
+  return Problem{size,
+                 transforms,
+                 weights_shape[1],
+                 weights_shape[0],
+                 window.padding_l,
+                 src_md,
+                 same_layout(src_md, dst_shape),
+                 *post_ops};
 }
 
 /*!
@@ -153,14 +163,18 @@ memory::dim stripe_rows(memory::dim bytes, memory::dim tiles, memory::dim rows) 
 bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
   // The transforms run on OpenMP's threads; beside another runtime's they would be too many.
   if (!has_avx2() || dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP) return false;
-  const auto problem = problem_of(b, node);
+  const auto problem = problem_of(b, node, tile);
   if (!problem) return false;
-  const auto& [in_channels, out_channels, padding, src_md, dst_md, wanted] = *problem;
+  const auto& [kernel, transforms, in_channels, out_channels, padding, src_md, dst_md, wanted] =
+      *problem;
 
-  const auto tiles = [tile](memory::dim size) { return (size + tile - 1) / tile; };
+  const memory::dim height = winograd::tile_along(tile, kernel.height);
+  const memory::dim width = winograd::tile_along(tile, kernel.width);
   const auto dst_shape = dst_md.get_dims();
-  const memory::dim rows_per_image = tiles(dst_shape[2]), columns = tiles(dst_shape[3]);
-  const memory::dim rows = dst_shape[0] * rows_per_image, elements = (tile + 2) * (tile + 2);
+  const memory::dim rows_per_image = (dst_shape[2] + height - 1) / height;
+  const memory::dim columns = (dst_shape[3] + width - 1) / width;
+  const memory::dim rows = dst_shape[0] * rows_per_image;
+  const memory::dim elements = (height + kernel.height - 1) * (width + kernel.width - 1);
   const memory::dim bytes_of_row =
       elements * columns * (in_channels + out_channels) * static_cast<memory::dim>(sizeof(float));
   const memory::dim stripe = stripe_rows(bytes_of_row, columns, rows);
@@ -180,14 +194,15 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
   if (!last || is_reference(last)) return false;
 
   const int src = b.require(node.inputs[0], src_md);
-  const int weights = b.transformed(
-      node.inputs[1], full.weights_desc(), [tile, weights_shape](const memory& plain) {
-        memory result(plain_md(weights_shape, kF32), cpu_engine());
-        winograd::transform_weights(tile, weights_shape[2], weights_shape[1],
-                                    static_cast<const float*>(plain.get_data_handle()),
-                                    static_cast<float*>(result.get_data_handle()));
-        return result;
-      });
+  const int weights = b.transformed(node.inputs[1], full.weights_desc(),
+                                    [tile, size = kernel, weights_shape](const memory& plain) {
+                                      memory result(plain_md(weights_shape, kF32), cpu_engine());
+                                      winograd::transform_weights(
+                                          tile, size, weights_shape[2], weights_shape[1],
+                                          static_cast<const float*>(plain.get_data_handle()),
+                                          static_cast<float*>(result.get_data_handle()));
+                                      return result;
+                                    });
   const bool has_bias = node.inputs.size() == 3, has_addend = wanted.addend >= 0;
   std::vector<std::pair<int, int>> operands;  // of the transform of dst
   if (has_bias)
@@ -209,7 +224,6 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
   const bool uneven = last_stripe != stripe;
   const int last_src = uneven ? b.temporary(last.src_desc(), full_src) : full_src;
   const int last_dst = uneven ? b.temporary(last.dst_desc(), full_dst) : full_dst;
-  const winograd::Functions transforms = functions(tile);
   for (memory::dim first = 0; first < rows; first += stripe) {
     const bool is_last = first + stripe >= rows;
     const auto& pd = is_last ? last : full;

@@ -10,11 +10,12 @@
 namespace dnnl_byoc {
 
 /*!
- * \brief Compiles a dense float32 3 × 3 convolution without strides, if it is one.
+ * \brief Compiles a dense float32 convolution without strides, if its kernel is 3 × 3, 5 × 5, 1 ×
+ * 3, 3 × 1, 1 × 7 or 7 × 1.
  *
  * Its post-ops may be an addition of a whole tensor, a ReLU, or both in this order; src has to be
  * channels-last, or in blocks of channel_block() channels.
- * \param tile See winograd/winograd.h: 2 or 4.
+ * \param tile m, see winograd/winograd.h: 2 or 4.
  * \return Whether it was; if not, nothing has been done.
  */
 bool build_winograd(PlanBuilder& b, const Node& node, int tile);

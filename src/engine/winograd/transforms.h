@@ -23,52 +23,97 @@ struct VectorOf {
   static void store(float* p, Type v) { *reinterpret_cast<Unaligned*>(p) = v; }
 };
 
-/*! \brief One-dimensional transforms: B^T x, of n elements, and A^T x, of m. */
-template <int V, int M>
-struct OneDimension;
+/*! \brief m results out of n inputs along one side of a tile. */
+template <int M, int N>
+struct Side {
+  static constexpr int m = M, n = N;
+};
 
-template <int V>
-struct OneDimension<V, 2> {
-  using Vector = typename VectorOf<V>::Type;
+/*! \brief What A^T and B^T consist of. */
+template <int M, int N>
+struct Coefficients {
+  static constexpr int pairs = (N - 2) / 2;  // of points, ±p
 
-  static void src(const Vector (&x)[4], Vector (&t)[4]) {
-    t[0] = x[2] - x[0];
-    t[1] = x[2] + x[1];
-    t[2] = x[2] - x[1];
-    t[3] = x[3] - x[1];
+  float points[pairs]{};
+  float powers[pairs][M]{};
+  // Of the products of all x² - p² and of all but one: what is multiplied with 1, x², x⁴ …
+  float all[pairs]{};
+  float others[pairs][pairs]{};
+
+  constexpr Coefficients() {
+    for (int i = 0; i < pairs; ++i) {
+      const double point = kPoints[pairs - 1][i];
+      points[i] = static_cast<float>(point);
+      double power = 1;
+      for (int k = 0; k < M; ++k, power *= point) powers[i][k] = static_cast<float>(power);
+      multiply_out(i, others[i]);
+    }
+    multiply_out(pairs, all);
   }
 
-  static void dst(const Vector (&x)[4], Vector (&y)[2]) {
-    y[0] = x[0] + x[1] + x[2];
-    y[1] = x[1] - x[2] + x[3];
+ private:
+  static constexpr void multiply_out(int without, float (&product)[pairs]) {
+    double c[pairs + 1] = {1};
+    for (int i = 0; i < pairs; ++i) {
+      if (i == without) continue;
+      const double square = kPoints[pairs - 1][i] * kPoints[pairs - 1][i];
+      for (int k = pairs; k > 0; --k) c[k] = c[k - 1] - square * c[k];
+      c[0] *= -square;
+    }
+    for (int k = 0; k < pairs; ++k) product[k] = static_cast<float>(c[k]);
   }
 };
 
-template <int V>
-struct OneDimension<V, 4> {
+/*!
+ * \brief One-dimensional transforms: B^T x, of n elements, and A^T x, of m.
+ *
+ * All loops have constant bounds: the compiler unrolls them and multiplies by constants.
+ */
+template <int V, class S>
+struct OneDimension {
   using Vector = typename VectorOf<V>::Type;
-  static constexpr float a = 0.75f, b = 1.5f;  // the points ±a, ±b
-  static constexpr float aa = a * a, bb = b * b;
+  static constexpr Coefficients<S::m, S::n> c{};
+  static constexpr int pairs = c.pairs;
 
-  static void src(const Vector (&x)[6], Vector (&t)[6]) {
-    const Vector even_a = x[4] - bb * x[2], odd_a = a * (x[3] - bb * x[1]);
-    const Vector even_b = x[4] - aa * x[2], odd_b = b * (x[3] - aa * x[1]);
-    t[0] = aa * bb * x[0] - (aa + bb) * x[2] + x[4];
-    t[1] = even_a + odd_a;
-    t[2] = even_a - odd_a;
-    t[3] = even_b + odd_b;
-    t[4] = even_b - odd_b;
-    t[5] = aa * bb * x[1] - (aa + bb) * x[3] + x[5];
+  static void src(const Vector (&x)[S::n], Vector (&t)[S::n]) {
+    t[0] = evaluate(x, c.all, pairs);
+    for (int i = 0; i < pairs; ++i) {
+      const Vector even = evaluate(x + 2, c.others[i], pairs - 1);
+      const Vector odd = c.points[i] * evaluate(x + 1, c.others[i], pairs - 1);
+      t[1 + 2 * i] = even + odd;
+      t[2 + 2 * i] = even - odd;
+    }
+    t[S::n - 1] = evaluate(x + 1, c.all, pairs);
   }
 
-  static void dst(const Vector (&x)[6], Vector (&y)[4]) {
-    const Vector even_a = x[1] + x[2], odd_a = x[1] - x[2];
-    const Vector even_b = x[3] + x[4], odd_b = x[3] - x[4];
-    y[0] = x[0] + even_a + even_b;
-    y[1] = a * odd_a + b * odd_b;
-    y[2] = aa * even_a + bb * even_b;
-    y[3] = a * aa * odd_a + b * bb * odd_b + x[5];
+  static void dst(const Vector (&x)[S::n], Vector (&y)[S::m]) {
+    for (int k = 0; k < S::m; ++k) {
+      y[k] = k % 2 ? c.powers[0][k] * (x[1] - x[2]) : c.powers[0][k] * (x[1] + x[2]);
+      for (int i = 1; i < pairs; ++i) {
+        const Vector &plus = x[1 + 2 * i], &minus = x[2 + 2 * i];
+        y[k] += k % 2 ? c.powers[i][k] * (plus - minus) : c.powers[i][k] * (plus + minus);
+      }
+    }
+    y[0] += x[0];
+    y[S::m - 1] += x[S::n - 1];
   }
+
+ private:
+  /*! \brief Every other element times a polynomial's coefficients, the highest of which is 1. */
+  static Vector evaluate(const Vector* x, const float (&coefficients)[pairs], int degree) {
+    Vector sum = x[2 * degree];
+    for (int k = degree - 1; k >= 0; --k) sum += coefficients[k] * x[2 * k];
+    return sum;
+  }
+};
+
+/*! \brief A side of length 1 of the kernel. */
+template <int V>
+struct OneDimension<V, Side<1, 1>> {
+  using Vector = typename VectorOf<V>::Type;
+
+  static void src(const Vector (&x)[1], Vector (&t)[1]) { t[0] = x[0]; }
+  static void dst(const Vector (&x)[1], Vector (&y)[1]) { y[0] = x[0]; }
 };
 
 /*! \brief The part of a tile that lies in the image: rows and columns from first to last - 1. */
@@ -90,32 +135,30 @@ void clip(int64_t start, int64_t size, int edge, int* first, int* last) {
 }
 
 /*! \param pixel The tile's first element, which may lie outside of the image. */
-template <int V, int M, bool kWhole>
+template <int V, class H, class W, bool kWhole>
 void transform_src_tile(const float* pixel, const Image& image, const Extent& inside, float* matrix,
                         int64_t matrix_stride) {
   using Vectors = VectorOf<V>;
   using Vector = typename Vectors::Type;
-  constexpr int n = M + 2;
-  Vector half[n][n];
-  for (int j = 0; j < n; ++j) {
-    Vector x[n], t[n];
-    for (int i = 0; i < n; ++i)
+  Vector half[H::n][W::n];
+  for (int j = 0; j < W::n; ++j) {
+    Vector x[H::n], t[H::n];
+    for (int i = 0; i < H::n; ++i)
       x[i] = kWhole || inside.holds(i, j)
                  ? Vectors::load(pixel + i * image.row_stride + j * image.column_stride)
                  : Vector{};
-    OneDimension<V, M>::src(x, t);
-    for (int i = 0; i < n; ++i) half[i][j] = t[i];
+    OneDimension<V, H>::src(x, t);
+    for (int i = 0; i < H::n; ++i) half[i][j] = t[i];
   }
-  for (int i = 0; i < n; ++i) {
-    Vector t[n];
-    OneDimension<V, M>::src(half[i], t);
-    for (int j = 0; j < n; ++j) Vectors::store(matrix + (i * n + j) * matrix_stride, t[j]);
+  for (int i = 0; i < H::n; ++i) {
+    Vector t[W::n];
+    OneDimension<V, W>::src(half[i], t);
+    for (int j = 0; j < W::n; ++j) Vectors::store(matrix + (i * W::n + j) * matrix_stride, t[j]);
   }
 }
 
-template <int V, int M>
+template <int V, class H, class W>
 void transform_src(const SrcTransform& s, const float* src, float* matrices) {
-  constexpr int n = M + 2;
   const Tiling& tiling = s.tiling;
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t line = 0; line < tiling.rows; ++line)
@@ -123,22 +166,23 @@ void transform_src(const SrcTransform& s, const float* src, float* matrices) {
       const int64_t image = (tiling.first_row + line) / tiling.rows_per_image;
       const int64_t row = (tiling.first_row + line) % tiling.rows_per_image;
       Extent inside;
-      const int64_t y = row * M - s.padding_top;
-      clip(y, s.src.height, n, &inside.first_row, &inside.last_row);
+      const int64_t y = row * H::m - s.padding_top;
+      clip(y, s.src.height, H::n, &inside.first_row, &inside.last_row);
       const float* pixels =
           src + image * s.src.batch_stride + channels * s.src.vector_stride + y * s.src.row_stride;
       float* out = matrices + line * tiling.columns * s.matrices.row_stride + channels * V;
       for (int64_t column = 0; column < tiling.columns; ++column) {
-        const int64_t x = column * M - s.padding_left;
-        clip(x, s.src.width, n, &inside.first_column, &inside.last_column);
-        const bool whole = inside.first_row == 0 && inside.last_row == n &&
-                           inside.first_column == 0 && inside.last_column == n;
+        const int64_t x = column * W::m - s.padding_left;
+        clip(x, s.src.width, W::n, &inside.first_column, &inside.last_column);
+        const bool whole = inside.first_row == 0 && inside.last_row == H::n &&
+                           inside.first_column == 0 && inside.last_column == W::n;
         const float* pixel = pixels + x * s.src.column_stride;
         float* matrix = out + column * s.matrices.row_stride;
         if (whole)
-          transform_src_tile<V, M, true>(pixel, s.src, inside, matrix, s.matrices.matrix_stride);
+          transform_src_tile<V, H, W, true>(pixel, s.src, inside, matrix, s.matrices.matrix_stride);
         else
-          transform_src_tile<V, M, false>(pixel, s.src, inside, matrix, s.matrices.matrix_stride);
+          transform_src_tile<V, H, W, false>(pixel, s.src, inside, matrix,
+                                             s.matrices.matrix_stride);
       }
     }
 }
@@ -160,24 +204,23 @@ struct Finish {
 };
 
 /*! \param addend, pixel The tile's first element. */
-template <int V, int M, bool kWhole>
+template <int V, class H, class W, bool kWhole>
 void transform_dst_tile(const float* matrix, int64_t matrix_stride, const Finish<V>& finish,
                         const float* addend, const Image& image, const Extent& inside,
                         float* pixel) {
   using Vectors = VectorOf<V>;
   using Vector = typename Vectors::Type;
-  constexpr int n = M + 2;
-  Vector half[M][n];
-  for (int j = 0; j < n; ++j) {
-    Vector x[n], y[M];
-    for (int i = 0; i < n; ++i) x[i] = Vectors::load(matrix + (i * n + j) * matrix_stride);
-    OneDimension<V, M>::dst(x, y);
-    for (int i = 0; i < M; ++i) half[i][j] = y[i];
+  Vector half[H::m][W::n];
+  for (int j = 0; j < W::n; ++j) {
+    Vector x[H::n], y[H::m];
+    for (int i = 0; i < H::n; ++i) x[i] = Vectors::load(matrix + (i * W::n + j) * matrix_stride);
+    OneDimension<V, H>::dst(x, y);
+    for (int i = 0; i < H::m; ++i) half[i][j] = y[i];
   }
-  for (int i = 0; i < M; ++i) {
-    Vector y[M];
-    OneDimension<V, M>::dst(half[i], y);
-    for (int j = 0; j < M; ++j) {
+  for (int i = 0; i < H::m; ++i) {
+    Vector y[W::m];
+    OneDimension<V, W>::dst(half[i], y);
+    for (int j = 0; j < W::m; ++j) {
       if (!kWhole && !inside.holds(i, j)) continue;
       const int64_t offset = i * image.row_stride + j * image.column_stride;
       Vectors::store(pixel + offset, finish(y[j], addend + (finish.add ? offset : 0)));
@@ -185,7 +228,7 @@ void transform_dst_tile(const float* matrix, int64_t matrix_stride, const Finish
   }
 }
 
-template <int V, int M>
+template <int V, class H, class W>
 void transform_dst(const DstTransform& d, const float* matrices, const float* bias,
                    const float* addend, float* dst) {
   const Tiling& tiling = d.tiling;
@@ -197,30 +240,53 @@ void transform_dst(const DstTransform& d, const float* matrices, const float* bi
       Finish<V> finish{{}, addend != nullptr, d.relu, d.negative_slope};
       if (bias) finish.bias = VectorOf<V>::load(bias + channels * V);
       Extent inside;
-      clip(row * M, d.dst.height, M, &inside.first_row, &inside.last_row);
-      const int64_t offset_of_row =
-          image * d.dst.batch_stride + channels * d.dst.vector_stride + row * M * d.dst.row_stride;
+      clip(row * H::m, d.dst.height, H::m, &inside.first_row, &inside.last_row);
+      const int64_t offset_of_row = image * d.dst.batch_stride + channels * d.dst.vector_stride +
+                                    row * H::m * d.dst.row_stride;
       const float* in = matrices + line * tiling.columns * d.matrices.row_stride + channels * V;
       for (int64_t column = 0; column < tiling.columns; ++column) {
-        clip(column * M, d.dst.width, M, &inside.first_column, &inside.last_column);
-        const bool whole = inside.last_row == M && inside.last_column == M;
-        const int64_t offset = offset_of_row + column * M * d.dst.column_stride;
+        clip(column * W::m, d.dst.width, W::m, &inside.first_column, &inside.last_column);
+        const bool whole = inside.last_row == H::m && inside.last_column == W::m;
+        const int64_t offset = offset_of_row + column * W::m * d.dst.column_stride;
         const float* matrix = in + column * d.matrices.row_stride;
         const float* added = addend ? addend + offset : nullptr;
         if (whole)
-          transform_dst_tile<V, M, true>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
-                                         inside, dst + offset);
+          transform_dst_tile<V, H, W, true>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
+                                            inside, dst + offset);
         else
-          transform_dst_tile<V, M, false>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
-                                          inside, dst + offset);
+          transform_dst_tile<V, H, W, false>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
+                                             inside, dst + offset);
       }
     }
 }
 
+template <int V, class H, class W>
+Functions functions_of() {
+  return {transform_src<V, H, W>, transform_dst<V, H, W>};
+}
+
+/*! \brief For a kernel with one side of length 1. */
+template <int V, int M, int N>
+Functions one_sided(const KernelSize& kernel) {
+  return kernel.height == 1 ? functions_of<V, Side<1, 1>, Side<M, N>>()
+                            : functions_of<V, Side<M, N>, Side<1, 1>>();
+}
+
 template <int V>
-Functions functions(int tile) {
-  if (tile == 2) return {transform_src<V, 2>, transform_dst<V, 2>};
-  return {transform_src<V, 4>, transform_dst<V, 4>};
+Functions functions(int tile, const KernelSize& kernel) {
+  if (kernel.height == kernel.width) {
+    if (tile == 2 && kernel.height == 3) return functions_of<V, Side<2, 4>, Side<2, 4>>();
+    if (tile == 4 && kernel.height == 3) return functions_of<V, Side<4, 6>, Side<4, 6>>();
+    if (tile == 2 && kernel.height == 5) return functions_of<V, Side<2, 6>, Side<2, 6>>();
+    if (tile == 4 && kernel.height == 5) return functions_of<V, Side<4, 8>, Side<4, 8>>();
+  } else if (kernel.height == 1 || kernel.width == 1) {
+    const int64_t taps = kernel.height * kernel.width;
+    if (tile == 2 && taps == 3) return one_sided<V, 2, 4>(kernel);
+    if (tile == 4 && taps == 3) return one_sided<V, 4, 6>(kernel);
+    if (tile == 2 && taps == 7) return one_sided<V, 2, 8>(kernel);
+    if (tile == 4 && taps == 7) return one_sided<V, 4, 10>(kernel);
+  }
+  return {};
 }
 
 }  // namespace

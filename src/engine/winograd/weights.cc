@@ -6,47 +6,58 @@ namespace dnnl_byoc {
 namespace winograd {
 namespace {
 
-/*! \brief The finite points of m = 2 and m = 4. */
-std::vector<double> points(int tile) {
-  if (tile == 2) return {0, 1, -1};
-  return {0, 0.75, -0.75, 1.5, -1.5};
-}
-
-/*! \brief G, n rows of 3: 1, p, p² over the product of p's distances from the others; ∞ last. */
-std::vector<double> filter_matrix(int tile) {
-  std::vector<double> matrix;
-  const auto finite = points(tile);
-  for (const double p : finite) {
-    double distances = 1;
-    for (const double other : finite)
-      if (other != p) distances *= p - other;
-    matrix.insert(matrix.end(), {1 / distances, p / distances, p * p / distances});
+/*! \brief G of one side, n rows: 1, p, p², … over the product of p's distances from the others. */
+std::vector<double> filter_matrix(int tile, int64_t side) {
+  const int64_t n = tile + side - 1;
+  if (n == 1) return {1};
+  std::vector<double> points = {0};  // the finite ones
+  for (int64_t i = 0; i < n / 2 - 1; ++i) {
+    const double point = kPoints[n / 2 - 2][i];
+    points.insert(points.end(), {point, -point});
   }
-  matrix.insert(matrix.end(), {0, 0, 1});
+  std::vector<double> matrix;
+  for (const double p : points) {
+    double entry = 1;
+    for (const double other : points)
+      if (other != p) entry /= p - other;
+    for (int64_t k = 0; k < side; ++k, entry *= p) matrix.push_back(entry);
+  }
+  matrix.insert(matrix.end(), side - 1, 0);
+  matrix.push_back(1);  // ∞
   return matrix;
 }
 
 }  // namespace
 
-void transform_weights(int tile, int64_t out_channels, int64_t in_channels, const float* weights,
-                       float* matrices) {
-  const auto g = filter_matrix(tile);
-  const int n = tile + 2;
+int tile_along(int tile, int64_t side) { return side == 1 ? 1 : tile; }
+
+void transform_weights(int tile, const KernelSize& kernel, int64_t out_channels,
+                       int64_t in_channels, const float* weights, float* matrices) {
+  const int64_t height = kernel.height, width = kernel.width;
+  const auto vertical = filter_matrix(tile_along(tile, height), height);
+  const auto horizontal = filter_matrix(tile_along(tile, width), width);
+  const int64_t rows = vertical.size() / height, columns = horizontal.size() / width;
   const int64_t matrix_stride = in_channels * out_channels;
 #pragma omp parallel for schedule(static)
-  for (int64_t in = 0; in < in_channels; ++in)
+  for (int64_t in = 0; in < in_channels; ++in) {
+    std::vector<double> row(width);  // of G g
     for (int64_t out = 0; out < out_channels; ++out) {
-      const float* w = weights + (out * in_channels + in) * 9;
+      const float* w = weights + (out * in_channels + in) * height * width;
       float* result = matrices + in * out_channels + out;
-      for (int i = 0; i < n; ++i) {
-        double row[3];
-        for (int k = 0; k < 3; ++k)
-          row[k] = g[i * 3] * w[k] + g[i * 3 + 1] * w[3 + k] + g[i * 3 + 2] * w[6 + k];
-        for (int j = 0; j < n; ++j)
-          result[(i * n + j) * matrix_stride] =
-              static_cast<float>(row[0] * g[j * 3] + row[1] * g[j * 3 + 1] + row[2] * g[j * 3 + 2]);
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t x = 0; x < width; ++x) {
+          row[x] = 0;
+          for (int64_t y = 0; y < height; ++y)
+            row[x] += vertical[i * height + y] * w[y * width + x];
+        }
+        for (int64_t j = 0; j < columns; ++j) {
+          double sum = 0;
+          for (int64_t x = 0; x < width; ++x) sum += horizontal[j * width + x] * row[x];
+          result[(i * columns + j) * matrix_stride] = static_cast<float>(sum);
+        }
       }
     }
+  }
 }
 
 }  // namespace winograd
