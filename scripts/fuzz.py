@@ -35,8 +35,14 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--max-operators", type=int, default=8)
     parser.add_argument("--max-failures", type=int, default=10, help="stop after that many")
+    parser.add_argument(
+        "--tune",
+        action="store_true",
+        help="build with layouts and Winograd's algorithm chosen by measurement",
+    )
     args = parser.parse_args()
 
+    os.environ["DNNL_BYOC_TUNE"] = "all" if args.tune else "0"  # inherited by all workers
     context = multiprocessing.get_context("spawn")
     tasks, results = context.Queue(), context.Queue()
     sizes = [min(_BATCH, args.examples - i) for i in range(0, args.examples, _BATCH)]

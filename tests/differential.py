@@ -1,5 +1,6 @@
 """Compares the partitioned build of a graph with plain TVM, as closely as rounding allows."""
 
+import os
 import traceback
 
 import numpy as np
@@ -19,7 +20,7 @@ _LARGEST = 1e30
 _TIMEOUT = 300  # seconds for one program
 
 _REPRODUCER = """\
-# In tests/: PYTHONPATH=.. python this_file.py
+# In tests/: DNNL_BYOC_TUNE={tune} PYTHONPATH=.. python this_file.py
 from differential import check
 from helpers import const, var
 from tvm import relay
@@ -35,7 +36,8 @@ class Mismatch(AssertionError):
 
 def reproducer(program, opt_level):
     """Return a Python program that a person can run in ``tests/``."""
-    return _REPRODUCER.format(source=program.source, opt_level=opt_level)
+    tune = os.environ.get("DNNL_BYOC_TUNE", "all")
+    return _REPRODUCER.format(source=program.source, opt_level=opt_level, tune=tune)
 
 
 def check(outputs, opt_level=0):

@@ -45,7 +45,7 @@ class Program:
 @st.composite
 def programs(draw, max_operators=8):
     """Draw programs of at most about ``max_operators`` operators, composed ones counted as one."""
-    graph = _Graph(draw)
+    graph = _Graph(draw, batch=draw(st.integers(1, 2)))
     for _ in range(draw(st.integers(1, max_operators))):
         graph.pick(_KINDS)(graph)
     results = [name for name in graph.values if name in graph.results]
@@ -65,6 +65,7 @@ class _Graph:
     """A program being drawn."""
 
     draw: object
+    batch: int  # of all inputs: at 1, parts of a concat along the channels lie one after the other
     lines: list[str] = field(default_factory=list)
     scope: dict = field(default_factory=lambda: dict(NAMES))
     values: dict[str, _Value] = field(default_factory=dict)
@@ -135,7 +136,7 @@ class _Graph:
         rank = self.pick(ranks)
         shape = [self.pick(_SIZES) for _ in range(rank)]
         if rank > 1:
-            shape[0] = self.integer(1, 3)
+            shape[0] = self.batch
         if rank > 2:
             shape[1] = self.pick(_CHANNELS)
         while math.prod(shape) > _MAX_ELEMENTS // 2:
