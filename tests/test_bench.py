@@ -15,7 +15,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from tvm_dnnl_byoc.bench import conversion, memory, onednn_verbose, plot
+from tvm_dnnl_byoc.bench import conversion, memory, plot
 from tvm_dnnl_byoc.bench.backends import BuildOptions, autoscheduler
 from tvm_dnnl_byoc.bench.busy import BusyProcesses
 from tvm_dnnl_byoc.bench.process import WorkerError, WorkerProcess
@@ -26,11 +26,12 @@ from tvm_dnnl_byoc.bench.results import (
     BenchmarkResult,
     Deployment,
     ModelResult,
-    PrimitiveResult,
+    StepResult,
 )
 from tvm_dnnl_byoc.bench.runner import Runner
 from tvm_dnnl_byoc.bench.settings import Settings
 from tvm_dnnl_byoc.bench.stats import Percentiles, Spread, images_per_second, ratio_over_rounds
+from tvm_dnnl_byoc.bench.steps import StepSum, sum_of_steps
 from tvm_dnnl_byoc.bench.worker import one_line, relative_error
 
 OPTIONS = dataclasses.asdict(BuildOptions(threads=1))
@@ -43,48 +44,6 @@ needs_mxnet = pytest.mark.skipif(
 needs_matplotlib = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None,
     reason="matplotlib is not installed (Python > 3.11)",
-)
-
-# Recorded with oneDNN 3.2, some iterations of reorder, convolution, pooling.
-HEADER = """\
-onednn_verbose,info,oneDNN v3.2.0 (commit 40112196287e8866a7259df35f817229454d0c96)
-onednn_verbose,info,cpu,runtime:OpenMP,nthr:2
-onednn_verbose,info,prim_template:operation,engine,primitive,implementation,prop_kind,\
-memory_descriptors,attributes,auxiliary,problem_desc,exec_time
-onednn_verbose,exec,cpu,reorder,jit:uni,undef,src_f32::blocked:abcd::f0 \
-dst_f32:p:blocked:Acdb32a::f0,,,24x16x3x3,3.14819
-"""
-REORDER = (
-    "onednn_verbose,exec,cpu,reorder,jit:blk,undef,src_f32::blocked:abcd::f0 "
-    "dst_f32::blocked:acdb::f0,,,1x16x20x18,{}\n"
-)
-CONVOLUTION = (
-    "onednn_verbose,exec,cpu,convolution,brgconv:avx512_core,forward_inference,"
-    "src_f32:a:blocked:acdb::f0 wei_f32:ap:blocked:Acdb32a::f0 bia_f32::blocked:a::f0 "
-    "dst_f32:a:blocked:acdb::f0,attr-post-ops:eltwise_relu ,alg:convolution_direct,"
-    "mb1_ic16oc24_ih20oh20kh3sh1dh0ph1_iw18ow18kw3sw1dw0pw1,{}\n"
-)
-POOLING = (
-    "onednn_verbose,exec,cpu,pooling,jit:avx512_core,forward_inference,"
-    "src_f32::blocked:acdb::f0 dst_f32:a:blocked:acdb::f0 ws_undef::undef:::,,alg:pooling_max,"
-    "mb1ic24_ih20oh10kh2sh2dh0ph0_iw18ow9kw2sw2dw0pw0,{}\n"
-)
-MARK = onednn_verbose.ITERATION_MARK + "\n"
-
-
-def iteration(*milliseconds):
-    lines = (REORDER, CONVOLUTION, POOLING)
-    return MARK + "".join(
-        line.format(value) for line, value in zip(lines, milliseconds, strict=True)
-    )
-
-
-TRACE = (
-    HEADER
-    + iteration(0.0161133, 0.0800781, 0.0180664)
-    + iteration(0.00415039, 0.0249023, 0.00512695)
-    + iteration(0.00317383, 0.0209961, 0.00292969)
-    + MARK
 )
 
 
@@ -121,41 +80,42 @@ def test_relative_error_refers_to_the_scale_of_the_reference():
         relative_error(reference[0], reference)
 
 
-def test_sum_of_primitives_takes_the_median_of_each_place():
-    found = onednn_verbose.sum_of_primitives(TRACE)
-    assert found.milliseconds == pytest.approx(0.00415039 + 0.0249023 + 0.00512695)
-    assert found.iterations == 3
-    assert {kind: entry["count"] for kind, entry in found.kinds.items()} == {
-        "reorder": 1,
-        "convolution": 1,
-        "pooling": 1,
-    }
-    assert found.kinds["convolution"]["milliseconds"] == pytest.approx(0.0249023)
-    assert found.implementations["brgconv:avx512_core"] == 1
+def step(kind, impl, ms):
+    return {"kind": kind, "impl": impl, "layouts": {}, "bytes": 64, "post_ops": "", "ms": ms}
 
 
-def test_sum_of_primitives_leaves_out_other_lines_and_odd_iterations():
-    noise = (
-        "a library's own words, 3\n"
-        "onednn_verbose,create:cache_miss,cpu,reorder,jit:blk,undef,,,,1x16x20x18,0.0678711\n"
-        "onednn_verbose,exec,gpu,reorder,ocl:any,undef,,,,1x16x20x18,5\n"
-        "onednn_verbose,exec,cpu,convolution,brgconv:avx512_core,forward_infe\n"
+PROFILE = {
+    "first": {
+        "steps": [
+            step("reorder", "jit:uni", 0.25),
+            step("winograd_src", "winograd", 0.5),
+            step("matmul", "brg:avx512_core", 4.0),
+            step("winograd_dst", "winograd", 1.0),
+        ],
+        "ms": 100.0,
+    },
+    "second": {"steps": [step("matmul", "brg:avx512_core", 2.0)], "ms": 100.0},
+}
+
+
+def test_sum_of_steps_covers_all_regions_and_kernels():
+    assert sum_of_steps(PROFILE, runs=7) == StepSum(
+        milliseconds=7.75,
+        runs=7,
+        kinds={
+            "reorder": {"count": 1, "milliseconds": 0.25},
+            "winograd_src": {"count": 1, "milliseconds": 0.5},
+            "matmul": {"count": 2, "milliseconds": 6.0},
+            "winograd_dst": {"count": 1, "milliseconds": 1.0},
+        },
+        implementations={"jit:uni": 1, "winograd": 2, "brg:avx512_core": 2},
     )
-    odd = MARK + REORDER.format(77) + MARK.rstrip()
-    text = TRACE.replace(MARK, MARK + noise) + odd
-    assert onednn_verbose.sum_of_primitives(text) == onednn_verbose.sum_of_primitives(TRACE)
 
 
-def test_executions_are_found_behind_a_timestamp():
-    line = POOLING.format(0.5).replace("verbose,", "verbose,1795828332085.034912,", 1)
-    (found,) = onednn_verbose.parse_executions([line])
-    assert found == onednn_verbose.Execution("pooling", "jit:avx512_core", 0.5)
-
-
-@pytest.mark.parametrize("text", ["", HEADER, HEADER + MARK, HEADER + MARK + MARK])
-def test_sum_of_primitives_needs_executions(text):
-    with pytest.raises(ValueError, match="expected executed primitives, got none"):
-        onednn_verbose.sum_of_primitives(text)
+@pytest.mark.parametrize("regions", [{}, {"first": {"steps": [], "ms": 0.0}}])
+def test_sum_of_steps_needs_steps(regions):
+    with pytest.raises(ValueError, match=f"expected steps, got none in {len(regions)} regions"):
+        sum_of_steps(regions, runs=1)
 
 
 SETTINGS = Settings(
@@ -171,7 +131,7 @@ SETTINGS = Settings(
     runs=10,
     rounds=3,
     seed=0,
-    sum_of_primitives=False,
+    sum_of_steps=False,
 )
 
 
@@ -218,6 +178,22 @@ def test_table_shows_peaks_load_times_and_busy_processes():
     assert "beside 1 busy process\n" in re.sub(" +\n", "\n", printed(result))
 
 
+def test_report_compares_with_the_sum_of_steps():
+    result = measured(dnnl=15.5)  # the second round takes 1.5 times as long
+    slow = {
+        name: {"steps": [each | {"ms": 2 * each["ms"]} for each in region["steps"]]}
+        for name, region in PROFILE.items()
+    }
+    rounds = [sum_of_steps(profile, runs=7) for profile in (PROFILE, slow)]
+    result.models[0].steps = StepResult(rounds=rounds)
+    assert (
+        "resnet18_v1: dnnl p50 / sum of the times of its steps = 1.75 (1.50–2.00); the sum is "
+        "11.62 ms (1 reorder 0.38, 1 winograd_src 0.75, 2 matmul 9.00, 1 winograd_dst 1.50)"
+    ) in " ".join(printed(result).split())
+    result.models[0].steps = StepResult(error="no answer within 9 s")
+    assert "resnet18_v1, sum of steps: no answer within 9 s" in printed(result)
+
+
 def test_table_says_that_the_batch_did_not_fit():
     result = measured(dnnl=2.0)
     result.settings = dataclasses.replace(result.settings, batch_size=32)
@@ -236,8 +212,8 @@ def test_failed_deployment_fails_the_run_but_not_the_timing():
 
 def test_stored_result_reads_back(tmp_path):
     result = measured(dnnl=2.0, mxnet=4.0)
-    sums = onednn_verbose.sum_of_primitives(TRACE)
-    result.models[0].primitives = PrimitiveResult(rounds=[sums, sums])
+    sums = sum_of_steps(PROFILE, runs=7)
+    result.models[0].steps = StepResult(rounds=[sums, sums])
     result.write_json(tmp_path / "result.json")
     assert BenchmarkResult.read_json(tmp_path / "result.json") == result
 
@@ -246,7 +222,7 @@ def test_stored_result_reads_back(tmp_path):
 def test_stored_result_of_another_schema_is_refused(tmp_path, text, got):
     file = tmp_path / "result.json"
     file.write_text(text)
-    with pytest.raises(ValueError, match=f"expected schema_version 2, got {got}"):
+    with pytest.raises(ValueError, match=f"expected schema_version 3, got {got}"):
         BenchmarkResult.read_json(file)
 
 
@@ -525,6 +501,9 @@ def test_script_end_to_end(tmp_path):
     dnnl = model["backends"][0]
     assert dnnl["facts"]["regions"] >= 1
     assert dnnl["facts"]["offloaded_share"] == 1
-    assert model["primitives"]["error"] is None
-    assert model["primitives"]["rounds"][0]["kinds"]["convolution"]["count"] == 26
+    assert model["steps"]["error"] is None
+    (steps,) = model["steps"]["rounds"]
+    assert steps["runs"] == 2
+    assert steps["kinds"]["convolution"]["count"] == 26
+    assert steps["milliseconds"] > 0
     assert document["environment"]["tvm"]

@@ -157,9 +157,9 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=0, help="seed of parameters and input (default: %(default)s)"
     )
     parser.add_argument(
-        "--sum-of-primitives",
+        "--sum-of-steps",
         action=argparse.BooleanOptionalAction,
-        help="compare dnnl with the sum of oneDNN's own primitive times (default: in mode latency)",
+        help="compare dnnl with the sum of the times of its steps (default: in mode latency)",
     )
     parser.add_argument(
         "--busy",
@@ -216,7 +216,7 @@ def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
             f"--threads: expected at most {len(cores)} usable cores for all instances, "
             f"got {instances} × {threads}"
         )
-    traced = arguments.sum_of_primitives
+    traced = arguments.sum_of_steps
     return Settings(
         mode=mode,
         models=_models(parser, arguments.models),
@@ -230,7 +230,7 @@ def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
         runs=arguments.runs,
         rounds=min(arguments.rounds, arguments.runs),
         seed=arguments.seed,
-        sum_of_primitives=mode == "latency" if traced is None else traced,
+        sum_of_steps=mode == "latency" if traced is None else traced,
         busy=arguments.busy,
         tuning_records=str(arguments.tuning_records.resolve())
         if arguments.tuning_records

@@ -129,7 +129,7 @@ def _remarks(result: BenchmarkResult):
                 yield f"{model.model}, {entry.backend}: {entry.error}"
             if entry.deployment and entry.deployment.error:
                 yield f"{model.model}, {entry.backend}, deployed: {entry.deployment.error}"
-        yield from _primitives(model)
+        yield from _steps(model)
     loads = [
         load for model in result.models for entry in model.backends for load in entry.foreign_load
     ]
@@ -140,21 +140,19 @@ def _remarks(result: BenchmarkResult):
         )
 
 
-def _primitives(model: ModelResult):
-    primitives, dnnl = model.primitives, model.find("dnnl")
-    if primitives is None or dnnl is None:
+def _steps(model: ModelResult):
+    steps, dnnl = model.steps, model.find("dnnl")
+    if steps is None or dnnl is None:
         return
-    if primitives.error is not None:
-        yield f"{model.model}, sum of primitives: {primitives.error}"
+    if steps.error is not None:
+        yield f"{model.model}, sum of steps: {steps.error}"
         return
     kinds = ", ".join(
-        f"{entry['count']:.0f} {kind} {entry['milliseconds']:.2f}"
-        for kind, entry in primitives.rounds[-1].kinds.items()
+        f"{count} {kind} {milliseconds:.2f}" for kind, (count, milliseconds) in steps.kinds.items()
     )
     yield (
-        f"{model.model}: dnnl p50 / sum of oneDNN's primitive times = "
-        f"{_ratio(primitives.overhead(dnnl))}; the sum is "
-        f"{primitives.milliseconds.median:.2f} ms ({kinds})"
+        f"{model.model}: dnnl p50 / sum of the times of its steps = "
+        f"{_ratio(steps.overhead(dnnl))}; the sum is {steps.milliseconds.median:.2f} ms ({kinds})"
     )
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .onednn_verbose import PrimitiveSum
 from .settings import Settings
 from .stats import Percentiles, Spread, images_per_second, ratio_over_rounds
+from .steps import StepSum
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass
@@ -94,19 +94,30 @@ class BackendResult:
 
 
 @dataclass
-class PrimitiveResult:
-    """Comparison of dnnl with its primitives, measured side by side in every round."""
+class StepResult:
+    """Comparison of dnnl with its steps, measured side by side in every round."""
 
     error: str | None = None
-    rounds: list[PrimitiveSum] = field(default_factory=list)
+    rounds: list[StepSum] = field(default_factory=list)
 
     @property
     def milliseconds(self) -> Spread:
-        """Sum of the primitive times of one inference, over the rounds."""
+        """Sum of the step times of one inference, over the rounds."""
         return Spread.of([entry.milliseconds for entry in self.rounds])
 
+    @property
+    def kinds(self) -> dict[str, tuple[int, float]]:
+        """Number of steps of each kind, and their milliseconds, the median over the rounds."""
+        return {
+            kind: (
+                int(entry["count"]),
+                float(np.median([each.kinds[kind]["milliseconds"] for each in self.rounds])),
+            )
+            for kind, entry in self.rounds[0].kinds.items()
+        }
+
     def overhead(self, dnnl: BackendResult) -> Spread:
-        """Median time of dnnl divided by the sum of its primitive times, over the rounds."""
+        """Median time of dnnl divided by the sum of its step times, over the rounds."""
         sums = [[entry.milliseconds / 1e3] for entry in self.rounds]
         return ratio_over_rounds(dnnl.pooled_rounds, sums)
 
@@ -119,7 +130,7 @@ class ModelResult:
     batch_size: int
     error: str | None = None
     backends: list[BackendResult] = field(default_factory=list)
-    primitives: PrimitiveResult | None = None
+    steps: StepResult | None = None
 
     def find(self, backend: str) -> BackendResult | None:
         """The complete result of a backend; None if it failed or was not asked for."""
@@ -210,11 +221,9 @@ def _restore_model(stored: dict) -> ModelResult:
     for result in model.backends:
         if result.deployment:
             result.deployment = _restore(Deployment, result.deployment)
-    if model.primitives:
-        model.primitives = _restore(PrimitiveResult, model.primitives)
-        model.primitives.rounds = [
-            _restore(PrimitiveSum, entry) for entry in model.primitives.rounds
-        ]
+    if model.steps:
+        model.steps = _restore(StepResult, model.steps)
+        model.steps.rounds = [_restore(StepSum, entry) for entry in model.steps.rounds]
     return model
 
 

@@ -10,19 +10,20 @@ from pathlib import Path
 
 import psutil
 
-from . import backends, onednn_verbose
+from . import backends
 from .backends import BuildOptions
 from .busy import BusyProcesses
 from .process import REPLY_TIMEOUT_SECONDS, WorkerError, WorkerProcess
 from .progress import Progress
-from .results import BackendResult, Deployment, ModelResult, PrimitiveResult
+from .results import BackendResult, Deployment, ModelResult, StepResult
 from .settings import Settings
+from .steps import sum_of_steps
 
 # Thread pools spin for a while after their last kernel: TVM's yields 300,000 times, OpenMP's a
 # comparable time. The next worker starts when the machine is quiet again.
 _SETTLE_SECONDS = 0.5
 _START_DELAY_SECONDS = 0.1
-_TRACED_RUNS_PER_ROUND = 10
+_PROFILED_RUNS_PER_ROUND = 10
 _DEPLOYED_RUNS = 3
 _TRIAL_TIMEOUT_SECONDS = 60.0
 
@@ -53,8 +54,8 @@ class Runner:
     def __init__(self, settings: Settings, progress: Progress):
         self._settings = settings
         self._progress = progress
-        traced = settings.sum_of_primitives and "dnnl" in settings.backends
-        builds = len(settings.backends) + traced
+        profiled = settings.sum_of_steps and "dnnl" in settings.backends
+        builds = len(settings.backends) + profiled
         turns = settings.rounds * len(settings.backends)
         progress.expect(len(settings.models) * (1 + builds + turns))
 
@@ -86,10 +87,10 @@ class Runner:
 
             teams = [self._build(result, name, directory, stack) for name in settings.backends]
             result.backends = [team.result for team in teams]
-            tracer = None
-            if settings.sum_of_primitives and result.find("dnnl"):
-                result.primitives = PrimitiveResult()
-                tracer = self._build_tracer(model, directory, stack, result.primitives)
+            profiler = None
+            if settings.sum_of_steps and result.find("dnnl"):
+                result.steps = StepResult()
+                profiler = self._start_profiler(model, directory, stack, result.steps)
             busy = stack.enter_context(BusyProcesses(settings.busy))
 
             for turn in range(settings.rounds):
@@ -102,8 +103,8 @@ class Runner:
                         continue
                     self._progress.step(f"{model}: round {turn + 1} of {settings.rounds}, {name}")
                     self._measure(team, busy)
-                    if tracer and name == "dnnl":
-                        self._trace(tracer, result.primitives)
+                    if profiler and name == "dnnl":
+                        self._profile(profiler, result.steps)
         return result
 
     def _check_memory(self, error: WorkerError, batch_size: int) -> None:
@@ -186,17 +187,24 @@ class Runner:
         result.max_error = max(result.max_error, reply.pop("max_error"))
         return Deployment(**reply)
 
-    def _build_tracer(
-        self, model: str, directory: Path, stack: ExitStack, result: PrimitiveResult
+    def _start_profiler(
+        self, model: str, directory: Path, stack: ExitStack, result: StepResult
     ) -> WorkerProcess | None:
-        """A dnnl worker of its own: printing a line per primitive would disturb the timed one."""
-        self._progress.step(f"{model}: building backend dnnl for the sum of primitives")
-        environment = backends.environment(self._settings.threads, pinned=False)
-        environment["ONEDNN_VERBOSE"] = "1"
-        worker = stack.enter_context(WorkerProcess(directory / "trace.log", environment))
+        """A dnnl worker of its own: profiling would disturb the timed one.
+
+        It loads what that one has exported, for another build might choose otherwise.
+        """
+        self._progress.step(f"{model}: loading backend dnnl for the sum of steps")
+        worker = stack.enter_context(self._start(directory / "profile.log", 0))
         try:
-            options = self._build_options(directory)
-            worker.call("build", backend="dnnl", directory=str(directory), options=options)
+            worker.call(
+                "deploy",
+                backend="dnnl",
+                directory=str(directory),
+                folder=str(directory / "dnnl"),
+                options=self._build_options(directory),
+                runs=1,
+            )
         except WorkerError as error:
             result.error = str(error)
             return None
@@ -222,18 +230,15 @@ class Runner:
         result.rounds.append([reply["seconds"] for reply in replies])
         result.foreign_load.append(load.since(sum(reply["cpu_seconds"] for reply in replies)))
 
-    def _trace(self, tracer: WorkerProcess, result: PrimitiveResult) -> None:
+    def _profile(self, profiler: WorkerProcess, result: StepResult) -> None:
         if result.error is not None:
             return
         time.sleep(_SETTLE_SECONDS)
+        runs = min(_PROFILED_RUNS_PER_ROUND, self._settings.runs_per_round)
         try:
-            tracer.call("warm_up", runs=self._settings.warmup)
-            offset = tracer.log.stat().st_size
-            runs = min(_TRACED_RUNS_PER_ROUND, self._settings.runs_per_round)
-            tracer.call("trace", runs=runs)
-            with tracer.log.open(errors="replace") as log:
-                log.seek(offset)
-                result.rounds.append(onednn_verbose.sum_of_primitives(log.read()))
+            profiler.call("warm_up", runs=self._settings.warmup)
+            regions = profiler.call("profile", runs=runs)["regions"]
+            result.rounds.append(sum_of_steps(regions, runs))
         except (WorkerError, ValueError) as error:
             result.error = str(error)
 

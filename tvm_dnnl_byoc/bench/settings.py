@@ -38,8 +38,8 @@ class Settings:
         Number of times that the backends take turns.
     seed : int
         Seed of parameters and inputs.
-    sum_of_primitives : bool
-        Whether to compare dnnl with the sum of its primitive times.
+    sum_of_steps : bool
+        Whether to compare dnnl with the sum of its step times.
     busy : int
         Processes that compute while the backends are measured.
     tuning_records : str or None
@@ -60,7 +60,7 @@ class Settings:
     runs: int
     rounds: int
     seed: int
-    sum_of_primitives: bool
+    sum_of_steps: bool
     busy: int = 0
     tuning_records: str | None = None
     tuning_trials: int | None = None

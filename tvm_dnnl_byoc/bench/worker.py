@@ -20,7 +20,6 @@ import numpy as np
 from . import backends, memory, models
 from .backends import BuildOptions, autoscheduler
 from .backends.network import link
-from .onednn_verbose import ITERATION_MARK
 
 
 def claim_stdout():
@@ -115,13 +114,10 @@ class Worker:
             "resident_mib": memory.resident_mib(),
         }
 
-    def trace(self, runs: int) -> dict:
-        """Inferences set apart by marks in the log, for oneDNN's verbose lines between them."""
-        for _ in range(runs):
-            os.write(1, f"{ITERATION_MARK}\n".encode())
-            self._network.run()
-        os.write(1, f"{ITERATION_MARK}\n".encode())
-        return {}
+    def profile(self, runs: int) -> dict:
+        """The steps of each region of backend dnnl, timed over `runs` runs."""
+        package = backends.import_package()
+        return {"regions": package.profile(self._network.library, runs)}
 
     def _compare(self, directory: str) -> float:
         reference = np.load(Path(directory) / "reference.npy")

@@ -50,6 +50,8 @@ class Network:
         What is known about the compiled network, for the report.
     export : callable
         Puts the files that a deployment loads into the folder it is given.
+    library : tvm.runtime.Module, a factory module, or None
+        What TVM has compiled, if it is TVM.
     """
 
     run: Callable[[], None]
@@ -58,6 +60,7 @@ class Network:
     build_seconds: float = 0.0
     facts: dict = field(default_factory=dict)
     export: Callable[[Path], None] | None = None
+    library: object | None = None
 
 
 @dataclass(frozen=True)

@@ -62,4 +62,5 @@ def _graph_executor(library, directory: Path) -> Network:
         run=executor.run,
         output=lambda: executor.get_output(0).numpy(),
         versions={"tvm": tvm.__version__},
+        library=library,
     )
