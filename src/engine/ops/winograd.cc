@@ -6,6 +6,7 @@
 
 #include "../isa.h"
 #include "../kernel.h"
+#include "../threads.h"
 #include "../winograd/winograd.h"
 #include "post_ops.h"
 #include "spatial.h"
@@ -162,7 +163,7 @@ memory::dim stripe_rows(memory::dim bytes, memory::dim tiles, memory::dim rows) 
 
 bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
   // The transforms run on OpenMP's threads; beside another runtime's they would be too many.
-  if (!has_avx2() || dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP) return false;
+  if (!has_avx2() || !on_openmp()) return false;
   const auto problem = problem_of(b, node, tile);
   if (!problem) return false;
   const auto& [kernel, transforms, in_channels, out_channels, padding, src_md, dst_md, wanted] =
