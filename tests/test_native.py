@@ -135,6 +135,30 @@ def test_broken_runtime(fake_tvm):
     assert "half of TVM" not in text
 
 
+def test_broken_runtime_that_begins(fake_tvm):
+    """TVM's function is its own again, and an adapter that fails is not TVM's fault."""
+    path = fake_tvm("raise RuntimeError('no runtime')")
+    folder = Path(path.split(os.pathsep)[0], "tvm", "_ffi")
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "base.py").write_text(
+        "import types\n_LIB = types.SimpleNamespace()\n__version__ = '0.19.0'"
+    )
+    code = (
+        "native._load_relay = lambda: __import__('types').SimpleNamespace(dnnl_byoc_type_index=1)\n"
+        "try: native.load_relay()\n"
+        "finally: assert not vars(sys.modules['tvm._ffi.base']._LIB), 'half of TVM'"
+    )
+    text = import_error(code, PYTHONPATH=path, TVM_USE_RUNTIME_LIB="1")
+    assert "which fails to import (no runtime)" in text
+    assert "half of TVM" not in text
+    code = (
+        "def fail(): raise ImportError('no oneDNN')\nnative._load_relay = fail\nnative.load_relay()"
+    )
+    text = import_error(code, PYTHONPATH=path, TVM_USE_RUNTIME_LIB="1")
+    assert text.strip().endswith("no oneDNN")
+
+
 def test_package_reports_wrong_tvm(fake_tvm):
     path = os.pathsep.join([fake_tvm("__version__ = '0.25.0'"), str(PACKAGE.parent)])
     text = import_error("import tvm_dnnl_byoc", PYTHONPATH=path)

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <exception>
 #include <string>
+#include <utility>
 
+#include "made_up_tensors.h"
 #include "threads.h"
 
 namespace dnnl_byoc {
@@ -36,51 +38,49 @@ Adaptive::Adaptive(const Graph& graph, const std::vector<const void*>& data)
 }
 
 void Adaptive::run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
-  if (!adapts_) return all_.run(inputs, outputs);
-  const bool fewer = policy_.fewer() && prepare_fewer(inputs, outputs);
-  const bool timed = last_seconds_ > kWorthTiming;
+  if (!adapts_ || omp_get_max_threads() != threads_) return all_.run(inputs, outputs);
+  const bool fewer = policy_.use_fewer() && prepare_fewer();
+  const bool timed = all_seconds_ > kWorthTiming;
   const Seconds cpu = timed ? thread_cpu_time() : Seconds{};
   const auto start = ThreadPolicy::Clock::now();
   (fewer ? *fewer_ : all_).run(inputs, outputs);
   const Seconds passed = ThreadPolicy::Clock::now() - start;
   if (timed) policy_.finished(fewer, passed, thread_cpu_time() - cpu);
-  last_seconds_ = passed.count();
+  if (!fewer) all_seconds_ = passed.count();
   last_used_ = fewer ? threads_ - 1 : threads_;
 }
 
-bool Adaptive::prepare_fewer(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
+bool Adaptive::prepare_fewer() {
   if (fewer_ready_) return true;
   std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-  if (!lock) return false;  // another caller is at it
+  if (!lock) return false;        // another caller is at it
+  if (fewer_ready_) return true;  // or has just been
+  if (policy_.has_given_up()) return false;
   try {
-    fewer_.emplace(graph_, threads_ - 1);
-    fewer_ready_ = fewer_->load_from(all_) && makes_no_difference(inputs, outputs);
+    auto made = std::make_unique<Executable>(graph_, threads_ - 1);
+    if (made->load_from(all_) && makes_no_difference(made.get())) {
+      fewer_ = std::move(made);
+      fewer_ready_ = true;
+    }
   } catch (const std::exception&) {  // such as for want of memory: it is no reason to fail
   }
-  if (!fewer_ready_) {
-    fewer_.reset();
-    policy_.give_up();
-  }
+  if (!fewer_ready_) policy_.give_up();
   return fewer_ready_;
 }
 
 /*!
- * \brief Whether both come to the same bits, with these inputs.
+ * \brief Whether it comes to the same bits as with all threads, tried once.
  *
  * oneDNN splits the sums of some matrix products among the threads. The number of threads must not
  * change from run to run what a model says.
  */
-bool Adaptive::makes_no_difference(const std::vector<void*>& inputs,
-                                   const std::vector<void*>& outputs) {
-  all_.run(inputs, outputs);
-  std::vector<std::vector<char>> expected;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto* data = static_cast<const char*>(outputs[i]);
-    expected.emplace_back(data, data + all_.output_mds()[i].get_size());
-  }
-  fewer_->run(inputs, outputs);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (std::memcmp(outputs[i], expected[i].data(), expected[i].size()) != 0) return false;
+bool Adaptive::makes_no_difference(Executable* fewer) {
+  const auto& mds = all_.output_mds();
+  const MadeUpTensors expected(graph_.inputs, mds), got(graph_.inputs, mds);
+  all_.run(expected.inputs(), expected.outputs());
+  fewer->run(got.inputs(), got.outputs());
+  for (size_t i = 0; i < mds.size(); ++i)
+    if (std::memcmp(got.outputs()[i], expected.outputs()[i], mds[i].get_size()) != 0) return false;
   return true;
 }
 

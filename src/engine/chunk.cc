@@ -1,10 +1,10 @@
 #include "chunk.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dnnl_byoc {
 namespace {
@@ -101,8 +101,9 @@ class Cutter {
   }
 
   bool has_two_operands(Node* node) const {
+    if (node->inputs.size() < 2) return false;  // the compilation will say what is wrong
     const size_t rank = rank_of_dst(*node);
-    const int a = node->inputs.at(0), b = node->inputs.at(1);
+    const int a = node->inputs[0], b = node->inputs[1];
     return (is_batched(a) || is_batched(b)) && broadcasts(a, rank) && broadcasts(b, rank);
   }
 

@@ -61,7 +61,7 @@ typedef void (*dnnl_byoc_store_t)(void* context, size_t index, const void* data,
 /*! \brief What is to be chosen by measurement. */
 typedef enum {
   dnnl_byoc_tune_nothing = 0, /*!< oneDNN's choice */
-  dnnl_byoc_tune_layouts = 1, /*!< the layout of the convolutions */
+  dnnl_byoc_tune_layouts = 1, /*!< the convolutions' layout, and the chunks of a batch */
   dnnl_byoc_tune_all = 2,     /*!< and which of them use Winograd's algorithm */
 } dnnl_byoc_tune_t;
 
@@ -71,7 +71,8 @@ typedef enum {
  *
  * \param json The graph.
  * \param constants Its constants.
- * \param tune What to choose by measurement; each choice takes up to 27 runs of the graph, or 3 s.
+ * \param tune What to choose by measurement; each choice takes
+ *   seconds.
  * \param packed Receives the graph with what was found, and with the layouts of the constants that
  *   were repacked. Owned by the calling thread, valid until its next call of this function.
  * \param store Called with each of those; the others stay as they are.
@@ -111,8 +112,11 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_supports(const char* json);
  *
  * \param runs How often to run the plan on made-up inputs; 0 describes it without running.
  * \param json Receives {"steps": [{"kind", "impl", "layouts", "bytes", "post_ops", "ms"}...],
- *   "reorders", "arena_bytes", "scratchpad_bytes", "constant_bytes", "repacked_bytes", "ms"}. "ms"
- * are medians. Owned by the calling thread, valid until its next call of this function.
+ *   "reorders", "chunks", "threads", "adapts", "arena_bytes", "scratchpad_bytes", "constant_bytes",
+ * "repacked_bytes", "ms"}. "ms" are medians. All is of one chunk, on one thread, if there are
+ * several. "threads" is how many the last run could use; if it "adapts", that is one less where
+ * this was faster on a crowded machine. Owned by the calling thread, valid until its next call of
+ * this function.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_profile(dnnl_byoc_engine_t engine, int runs,
                                                    const char** json);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <utility>
 
 #include "chunk.h"
 #include "threads.h"
@@ -12,7 +13,9 @@ namespace dnnl_byoc {
 Executable::Executable(const Graph& graph, int threads) : graph_(graph) {
   const Choices* choices = measured_choices(graph);
   const memory::dim batch = batch_of(graph), images = choices ? choices->chunk : 0;
-  if (on_openmp() && images > 0 && images < batch && batch % images == 0) {
+  // What was measured on a small machine would leave most threads of a large one idle.
+  const bool enough = images > 0 && 2 * (batch / images) >= omp_get_max_threads();
+  if (on_openmp() && enough && images < batch && batch % images == 0) {
     if (auto chunk = chunk_of(graph, images)) {
       graph_ = std::move(*chunk);
       chunks_ = batch / images;

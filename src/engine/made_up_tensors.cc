@@ -1,6 +1,7 @@
 #include "made_up_tensors.h"
 
 #include <algorithm>
+#include <random>
 
 #include "plan.h"
 
@@ -14,9 +15,12 @@ MadeUpTensors::MadeUpTensors(const std::vector<ExternalTensor>& inputs,
 
 void* MadeUpTensors::add(const memory::desc& md) {
   memories_.emplace_back(md, cpu_engine());
+  std::minstd_rand random;
   void* data = memories_.back().get_data_handle();
   if (md.get_data_type() == memory::data_type::f32)
-    std::fill_n(static_cast<float*>(data), md.get_size() / sizeof(float), 1.f);
+    std::generate_n(static_cast<float*>(data), md.get_size() / sizeof(float), [&random] {
+      return 0.5f + static_cast<float>(random()) / static_cast<float>(random.max());
+    });
   else
     std::fill_n(static_cast<char*>(data), md.get_size(), char{1});
   return data;

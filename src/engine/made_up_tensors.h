@@ -1,6 +1,6 @@
 /*!
  * \file made_up_tensors.h
- * \brief Inputs and outputs for runs of which only the time matters.
+ * \brief Inputs and outputs for runs that nobody asked for.
  */
 #ifndef DNNL_BYOC_ENGINE_MADE_UP_TENSORS_H_
 #define DNNL_BYOC_ENGINE_MADE_UP_TENSORS_H_
@@ -11,7 +11,7 @@
 
 namespace dnnl_byoc {
 
-/*! \brief Tensors of ones: any values do, but denormal ones would distort the times. */
+/*! \brief Always the same numbers, between 1/2 and 3/2: denormal ones would distort the times. */
 class MadeUpTensors {
  public:
   MadeUpTensors(const std::vector<ExternalTensor>& inputs,

@@ -90,6 +90,7 @@ std::string profile_plan(Adaptive* adaptive, int runs) {
   json result = {{"steps", steps},
                  {"chunks", executable->chunks()},
                  {"threads", adaptive->threads()},
+                 {"adapts", adaptive->adapts()},
                  {"reorders", reorders},
                  {"arena_bytes", plan.arena_bytes()},
                  {"scratchpad_bytes", plan.scratchpad_bytes()},

@@ -16,7 +16,8 @@ constexpr Seconds kFirstPause{0.5}, kLongestPause{4}, kLongestPauseBetweenTrials
 
 }  // namespace
 
-bool ThreadPolicy::fewer() {
+bool ThreadPolicy::use_fewer() {
+  if (given_up_) return false;
   std::lock_guard<std::mutex> lock(mutex_);
   if (state_ == State::trial) return true;
   if (state_ != State::fewer) return false;
@@ -26,10 +27,13 @@ bool ThreadPolicy::fewer() {
 }
 
 void ThreadPolicy::finished(bool fewer, Seconds passed, Seconds cpu) {
+  if (given_up_) return;
   std::lock_guard<std::mutex> lock(mutex_);
   const bool crowded = cpu < kCrowded * passed;
-  const auto count = [this, passed](Seconds* fastest) {
-    *fastest = runs_++ == 0 ? passed : std::min(*fastest, passed);
+  const auto count = [this, passed](Seconds* mean) {
+    if (runs_ == 0) *mean = Seconds{0};
+    runs_ += 1;
+    *mean += (passed - *mean) / std::min(runs_, kRuns);
   };
   if (state_ == State::all && !fewer) {
     if (!crowded) runs_ = 0;
@@ -47,10 +51,7 @@ void ThreadPolicy::finished(bool fewer, Seconds passed, Seconds cpu) {
   }
 }
 
-void ThreadPolicy::give_up() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  state_ = State::never;
-}
+void ThreadPolicy::give_up() { given_up_ = true; }
 
 void ThreadPolicy::enter(State state, Seconds pause) {
   state_ = state;

@@ -5,6 +5,7 @@
 #ifndef DNNL_BYOC_ENGINE_THREAD_POLICY_H_
 #define DNNL_BYOC_ENGINE_THREAD_POLICY_H_
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -23,24 +24,26 @@ class ThreadPolicy {
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
 
-  /*! \brief Whether the next run is to be made with one thread less. */
-  bool fewer();
+  /*! \brief Whether the next run is to be made with one thread less; asked once for each run. */
+  bool use_fewer();
 
   /*! \brief Tells of a run. \param cpu The processor time that the caller has used meanwhile. */
   void finished(bool fewer, Seconds passed, Seconds cpu);
 
   /*! \brief There is no way to run with fewer threads. */
   void give_up();
+  bool has_given_up() const { return given_up_; }
 
  private:
-  enum class State { all, trial, fewer, never };
+  enum class State { all, trial, fewer };
 
   void enter(State state, Seconds pause);
 
+  std::atomic<bool> given_up_{false};
   std::mutex mutex_;
   State state_ = State::all;
   int runs_ = 0;             // in a row: crowded ones, or those of a trial
-  Seconds all_{}, fewer_{};  // the fastest of these
+  Seconds all_{}, fewer_{};  // what a run takes: a mean that forgets
   Seconds pause_{};          // to the next trial, or the next look whether it is quiet again
   Clock::time_point not_before_{};
 };

@@ -17,9 +17,9 @@ inline bool on_openmp() { return dnnl_version()->cpu_runtime == DNNL_RUNTIME_OMP
 /*! \brief While it lives, oneDNN compiles and runs for so many what this thread asks it to. */
 class ThreadScope {
  public:
-  /*! \param threads 0 for as many as there are. */
+  /*! \param threads 0 for as many as the caller may use, which is the most in any case. */
   explicit ThreadScope(int threads) : before_(omp_get_max_threads()) {
-    if (threads > 0) omp_set_num_threads(threads);
+    if (threads > 0 && threads < before_) omp_set_num_threads(threads);
   }
   ~ThreadScope() { omp_set_num_threads(before_); }
   ThreadScope(const ThreadScope&) = delete;

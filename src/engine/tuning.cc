@@ -90,6 +90,7 @@ class Candidate {
   }
 
   const Plan& plan() const { return executable_.plan(); }
+  memory::dim chunks() const { return executable_.chunks(); }
   const Choices& choices() const { return choices_; }
   Seconds fastest() const { return fastest_; }
   Seconds fastest(int node) const { return fastest_by_node_.at(node); }
@@ -155,6 +156,7 @@ std::optional<Choices> fastest_chunk(const Graph& graph, const std::vector<const
     const auto trial = trial_of(graph, chunk);
     if (!trial) continue;
     auto candidates = candidates_for(ways(chunk), *trial);
+    if (batch_of(*trial) > chunk && candidates.front().chunks() == 1) continue;
     measure(&candidates, data, &Candidate::measure);
     const Candidate& fastest = fastest_of(candidates);
     const memory::dim images = batch_of(*trial), rounds = (batch + images - 1) / images;

@@ -5,6 +5,7 @@
 #ifndef DNNL_BYOC_ENGINE_TUNING_H_
 #define DNNL_BYOC_ENGINE_TUNING_H_
 
+#include <optional>
 #include <vector>
 
 #include "engine.h"
