@@ -5,6 +5,7 @@ python scripts/fuzz.py --examples 5000 --seed 1 --workers 2
 """
 
 import argparse
+import importlib
 import math
 import multiprocessing
 import os
@@ -40,6 +41,11 @@ def main():
         action="store_true",
         help="build with layouts and Winograd's algorithm chosen by measurement",
     )
+    parser.add_argument(
+        "--choices",
+        action="store_true",
+        help="compare regions in all layouts and with Winograd's algorithm instead, without TVM",
+    )
     args = parser.parse_args()
 
     os.environ["DNNL_BYOC_TUNE"] = "all" if args.tune else "0"  # inherited by all workers
@@ -49,7 +55,7 @@ def main():
     for number, size in enumerate(sizes):
         tasks.put((args.seed * 1_000_000 + number, size))
     workers = [
-        context.Process(target=_work, args=(tasks, results, args.max_operators))
+        context.Process(target=_work, args=(tasks, results, args.max_operators, args.choices))
         for _ in range(args.workers)
     ]
     for worker in workers:
@@ -79,19 +85,18 @@ def main():
     sys.exit(bool(failures))
 
 
-def _work(tasks, results, max_operators):
-    from differential import judge
+def _work(tasks, results, max_operators, choices):
     from isolation import Isolated, die_with_parent
 
     die_with_parent()
-    with Isolated(judge) as isolated:
+    check = importlib.import_module("choices" if choices else "differential")
+    with Isolated(check.judge) as isolated:
         while True:
-            results.put(_run_batch(isolated, *tasks.get(), max_operators))
+            results.put(_run_batch(check, isolated, *tasks.get(), max_operators))
 
 
-def _run_batch(isolated, seed, size, max_operators):
+def _run_batch(check, isolated, seed, size, max_operators):
     """Return seed, failure as (program, message) or None, and what was counted."""
-    from differential import reproducer
     from graph_strategies import programs
 
     counts, operators, failed, deadline = Counter(), Counter(), {}, math.inf
@@ -129,7 +134,7 @@ def _run_batch(isolated, seed, size, max_operators):
         compare()
     except AssertionError:
         smallest = min(failed, key=lambda key: (len(key[0].lines), len(key[0].source)))
-        return seed, (reproducer(*smallest), str(failed[smallest])), counts, operators
+        return seed, (check.reproducer(*smallest), str(failed[smallest])), counts, operators
     return seed, None, counts, operators
 
 

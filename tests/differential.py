@@ -87,7 +87,7 @@ def _check(mod, inputs, target, opt_level):
     if any(np.abs(e[np.isfinite(e)]).max(initial=0) > _LARGEST for e in expected):
         raise Untestable("a sum overflows in one order, and not in another")
     change = np.random.default_rng(0)
-    perturbed = [run(plain, _perturb(inputs, change)) for _ in range(2)]
+    perturbed = [run(plain, perturb(inputs, change)) for _ in range(2)]
     if opt_level:
         perturbed.append(optimised)
 
@@ -103,13 +103,13 @@ def _check(mod, inputs, target, opt_level):
         raise Mismatch("the caller's module was changed")
     try:
         for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
-            _compare(i, a, e, [p[i] for p in perturbed])
+            compare(i, a, e, [p[i] for p in perturbed])
     except AssertionError as error:
         raise Mismatch(f"{error}\n\n{partitioned}") from None
     return offloaded(partitioned)[0]
 
 
-def _perturb(inputs, rng):
+def perturb(inputs, rng):
     return {
         name: (a * (1 + _PERTURBATION * rng.uniform(-1, 1, a.shape))).astype(a.dtype)
         if a.dtype.kind == "f"
@@ -118,7 +118,7 @@ def _perturb(inputs, rng):
     }
 
 
-def _compare(i, actual, expected, perturbed):
+def compare(i, actual, expected, perturbed):
     if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
         raise Mismatch(
             f"output {i}: expected {expected.dtype} {expected.shape}, "
