@@ -44,7 +44,7 @@ def main():
     parser.add_argument(
         "--choices",
         action="store_true",
-        help="compare regions in all layouts and with Winograd's algorithm instead, without TVM",
+        help="compare all ways in which the engine may run a region instead, without TVM",
     )
     args = parser.parse_args()
 

@@ -1,11 +1,12 @@
 """Runs the regions of a graph in every way that a build may choose by measurement, and compares.
 
 What is fastest for the small tensors of random graphs says nothing about the networks of users, so
-here nothing is measured: all layouts are run, with and without Winograd's algorithm.
+here nothing is measured: all layouts are run, with and without Winograd's algorithm, at once and
+image by image.
 """
 
+import itertools
 import json
-from collections import Counter
 
 import numpy as np
 import tvm
@@ -18,6 +19,7 @@ from tvm_dnnl_byoc import partition_for_dnnl
 
 _LAYOUTS = ("any", "channels_last", "blocked")
 _TILES = (0, 2, 4)  # 0: without the algorithm
+_CHUNKS = (0, 1)  # 0: all images at once
 _RANGES = ((-1.0, 1.0), (0.25, 1.0))  # of data; the second where the first makes NaNs
 
 _REPRODUCER = """\
@@ -52,7 +54,7 @@ def check(outputs):
     Returns
     -------
     list of str
-        The operators in regions, and for each way that runs Winograd's algorithm ``winograd``.
+        The operators in regions, and for each way what it really does: ``winograd``, ``chunks``.
 
     Raises
     ------
@@ -93,12 +95,13 @@ def _check_region(document, shapes):
     found = []
     for way in ways(document):
         try:
-            actual, kinds = _evaluate({**document, "tuned": way}, data, shapes)
+            actual, profile = _evaluate({**document, "tuned": way}, data, shapes)
             for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
                 compare(i, a, e, [p[i] for p in perturbed])
         except Exception as error:
             raise Mismatch(f"{error}\n\n{way}\n{json.dumps(document)}") from None
-        found += ["winograd"] * ("winograd_src" in kinds)
+        kinds = [step["kind"] for step in profile["steps"]]
+        found += ["winograd"] * ("winograd_src" in kinds) + ["chunks"] * (profile["chunks"] > 1)
     return found
 
 
@@ -110,18 +113,19 @@ def _draw(tensor, seed, low, high):
 def ways(document):
     """Yield what a build may add to a region's graph as what it found fastest."""
     convolutions = [i for i, n in enumerate(document["nodes"]) if n["kind"] == "convolution"]
-    for layout in _LAYOUTS:
-        for tile in _TILES if convolutions else _TILES[:1]:
+    for layout, tile, chunk in itertools.product(_LAYOUTS, _TILES, _CHUNKS):
+        if convolutions or not tile:
             winograd = [[node, tile] for node in convolutions] if tile else []
-            yield {"isa": build_info()["isa"], "layout": layout, "winograd": winograd}
+            isa = build_info()["isa"]
+            yield {"isa": isa, "layout": layout, "winograd": winograd, "chunk": chunk}
 
 
 def _evaluate(document, data, shapes):
-    """Return the outputs, and how many steps there were of each kind."""
+    """Return the outputs, and the profile."""
     engine = Engine(document)
     data = [np.asarray(array) for array in data]  # NumPy makes numbers of arrays without axes
     inputs = data[: len(document["inputs"])]
     if document["constants"]:
         engine.set_constants(data[len(inputs) :])
     outputs = run(engine, inputs, shapes)
-    return outputs, Counter(step["kind"] for step in engine.profile()["steps"])
+    return outputs, engine.profile()

@@ -538,11 +538,11 @@ def _residual(g):
     """A convolution and a sum with what it read: what an in-place sum must not overwrite."""
     x = g.source((4,))
     c = g.shape(x)[1]
-    k = g.pick((1, 3))
-    w = g.weight((c, c, k, k))
+    kernel = g.pick(((1, 1), (3, 3), (3, 3), (5, 5), (1, 3), (3, 1), (1, 7), (7, 1)))
+    w = g.weight((c, c, *kernel))
     y = g.emit(
-        f"relay.nn.conv2d({x}, {w}, padding=({k // 2}, {k // 2}), channels={c}, "
-        f"kernel_size=({k}, {k}))"
+        f"relay.nn.conv2d({x}, {w}, padding=({kernel[0] // 2}, {kernel[1] // 2}), channels={c}, "
+        f"kernel_size={kernel})"
     )
     if g.flag():
         y = g.emit(f"relay.nn.bias_add({y}, {g.weight((c,))})")

@@ -92,9 +92,17 @@ PROFILE = {
             step("matmul", "brg:avx512_core", 4.0),
             step("winograd_dst", "winograd", 1.0),
         ],
+        "chunks": 1,
+        "threads": 2,
         "ms": 100.0,
     },
-    "second": {"steps": [step("matmul", "brg:avx512_core", 2.0)], "ms": 100.0},
+    # Of the three chunks, one of the threads computes two.
+    "second": {
+        "steps": [step("matmul", "brg:avx512_core", 1.0)],
+        "chunks": 3,
+        "threads": 2,
+        "ms": 100.0,
+    },
 }
 
 
@@ -112,7 +120,7 @@ def test_sum_of_steps_covers_all_regions_and_kernels():
     )
 
 
-@pytest.mark.parametrize("regions", [{}, {"first": {"steps": [], "ms": 0.0}}])
+@pytest.mark.parametrize("regions", [{}, {"first": PROFILE["first"] | {"steps": []}}])
 def test_sum_of_steps_needs_steps(regions):
     with pytest.raises(ValueError, match=f"expected steps, got none in {len(regions)} regions"):
         sum_of_steps(regions, runs=1)
@@ -181,7 +189,7 @@ def test_table_shows_peaks_load_times_and_busy_processes():
 def test_report_compares_with_the_sum_of_steps():
     result = measured(dnnl=15.5)  # the second round takes 1.5 times as long
     slow = {
-        name: {"steps": [each | {"ms": 2 * each["ms"]} for each in region["steps"]]}
+        name: region | {"steps": [each | {"ms": 2 * each["ms"]} for each in region["steps"]]}
         for name, region in PROFILE.items()
     }
     rounds = [sum_of_steps(profile, runs=7) for profile in (PROFILE, slow)]

@@ -56,8 +56,14 @@ def test_choices_run_the_algorithm_of_winograd():
     """In blocks and channels last, by two tiles; where the layout is any, it may be either."""
     y = conv2d(var("x", 1, 16, 6, 7), const(16, 16, 3, 3), padding=(1, 1))
     found = choices.check([relay.nn.relu(y)])
+    assert "chunks" not in found
     has_kernels = build_info()["isa"] not in ("SSE41", "AVX")
     assert (found.count("winograd") >= 4) == has_kernels
+
+
+def test_choices_run_image_by_image():
+    y = conv2d(var("x", 2, 3, 6, 7), const(5, 3, 3, 3))
+    assert choices.check([relay.nn.relu(y)]).count("chunks") == 9
 
 
 def test_a_wrong_choice_is_found(monkeypatch):

@@ -43,17 +43,21 @@ def sum_of_steps(regions: dict[str, dict], runs: int) -> StepSum:
     ValueError
         If there is no step.
     """
-    steps = [step for region in regions.values() for step in region["steps"]]
-    if not steps:
-        raise ValueError(f"profile: expected steps, got none in {len(regions)} regions")
     kinds: dict[str, dict[str, float]] = {}
-    for step in steps:
-        entry = kinds.setdefault(step["kind"], {"count": 0, "milliseconds": 0.0})
-        entry["count"] += 1
-        entry["milliseconds"] += step["ms"]
+    implementations: Counter[str] = Counter()
+    for region in regions.values():
+        # The profile is that of one chunk of the batch, of which each thread computes as many.
+        repetitions = -(-region["chunks"] // region["threads"])
+        for step in region["steps"]:
+            entry = kinds.setdefault(step["kind"], {"count": 0, "milliseconds": 0.0})
+            entry["count"] += 1
+            entry["milliseconds"] += step["ms"] * repetitions
+            implementations[step["impl"]] += 1
+    if not kinds:
+        raise ValueError(f"profile: expected steps, got none in {len(regions)} regions")
     return StepSum(
-        milliseconds=sum(step["ms"] for step in steps),
+        milliseconds=sum(entry["milliseconds"] for entry in kinds.values()),
         runs=runs,
         kinds=kinds,
-        implementations=dict(Counter(step["impl"] for step in steps)),
+        implementations=dict(implementations),
     )
