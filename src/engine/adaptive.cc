@@ -30,6 +30,7 @@ bool threads_are_fixed() {
 
 Adaptive::Adaptive(const Graph& graph, const std::vector<const void*>& data)
     : graph_(graph),
+      data_(data),
       all_(graph),
       threads_(omp_get_max_threads()),
       adapts_(on_openmp() && threads_ > 1 && all_.chunks() == 1 && !threads_are_fixed()),
@@ -58,7 +59,8 @@ bool Adaptive::prepare_fewer() {
   if (policy_.has_given_up()) return false;
   try {
     auto made = std::make_unique<Executable>(graph_, threads_ - 1);
-    if (made->load_from(all_) && makes_no_difference(made.get())) {
+    made->load(data_, &all_);
+    if (makes_no_difference(made.get())) {
       fewer_ = std::move(made);
       fewer_ready_ = true;
     }

@@ -38,6 +38,7 @@ class Adaptive {
   bool makes_no_difference(Executable* fewer);
 
   const Graph& graph_;
+  const std::vector<const void*> data_;
   Executable all_;
   const int threads_;
   const bool adapts_;

@@ -46,7 +46,7 @@ enum { dnnl_byoc_alignment = 64 };
  * \brief Compiles the graph and repacks the constants into the layouts that primitives want.
  *
  * Those that lie so already, as what dnnl_byoc_pack() made, are used where they are if they are
- * aligned: the caller keeps the tensors, unchanged, until the engine is destroyed; they are only
+ * aligned. The caller keeps all tensors, unchanged, until the engine is destroyed; they are only
  * read. Calling it again is harmless and does nothing, so that threads may race to initialise one
  * engine; its tensors are not needed.
  * \param constants In the order of the graph's "constants"; compact and on the CPU.

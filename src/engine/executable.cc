@@ -35,7 +35,9 @@ Executable::Executable(const Graph& graph, int threads) : graph_(graph) {
   }
 }
 
-void Executable::load(const std::vector<const void*>& data) { plan_.load(graph_.constants, data); }
+void Executable::load(const std::vector<const void*>& data, const Executable* other) {
+  plan_.load(graph_.constants, data, other ? &other->plan_ : nullptr);
+}
 
 void Executable::run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
   if (chunks_ > 1) return run_chunks(inputs, outputs);

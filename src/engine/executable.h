@@ -27,11 +27,12 @@ class Executable {
   /*! \param threads That compute a step of what is not computed in chunks; 0 for all. */
   explicit Executable(const Graph& graph, int threads = 0);
 
-  /*! \brief Must precede all runs. \param data The graph's constants; they must outlive this. */
-  void load(const std::vector<const void*>& data);
-
-  /*! \brief Loads another one's constants; see Plan. */
-  bool load_from(const Executable& other) { return plan_.load_from(other.plan_); }
+  /*!
+   * \brief Must precede all runs.
+   * \param data The graph's constants; they must outlive this.
+   * \param other Of the same graph, and loaded: constants are shared with it.
+   */
+  void load(const std::vector<const void*>& data, const Executable* other = nullptr);
 
   /*! \brief Any number of calls may run at the same time. */
   void run(const std::vector<void*>& inputs, const std::vector<void*>& outputs);

@@ -64,39 +64,32 @@ size_t Plan::reordered_bytes() const {
   return bytes;
 }
 
-void Plan::load(const std::vector<ExternalTensor>& constants,
-                const std::vector<const void*>& data) {
+void Plan::load(const std::vector<ExternalTensor>& constants, const std::vector<const void*>& data,
+                const Plan* other) {
   ConstantLoader loader(constants, data);
   constants_.reserve(repacks_.size());
   for (const Repack& repack : repacks_) {
-    constants_.push_back(loader.in_place(repack));
+    constants_.push_back(other ? other->same_constant(repack) : memory());
+    if (!constants_.back()) constants_.back() = loader.in_place(repack);
     if (constants_.back()) continue;
     constants_.back() = loader.repacked(repack);
     repacked_bytes_ += repack.md.get_size();
   }
-  make_primitives();
-}
-
-bool Plan::load_from(const Plan& other) {
-  for (const Repack& repack : repacks_) {
-    // One constant is transformed in one way only into one layout.
-    const auto same = std::find_if(
-        other.repacks_.begin(), other.repacks_.end(), [&repack](const Repack& candidate) {
-          return candidate.source == repack.source && candidate.offset == repack.offset &&
-                 candidate.view == repack.view && candidate.md == repack.md &&
-                 !candidate.transform == !repack.transform;
-        });
-    if (same == other.repacks_.end()) return false;
-    constants_.push_back(other.constants_[same - other.repacks_.begin()]);
-  }
-  make_primitives();
-  return true;
-}
-
-void Plan::make_primitives() {
   const ThreadScope scope(threads_);
   for (Step& step : steps_)
     if (!step.kernel) step.primitive = dnnl::primitive(step.pd.get());
+}
+
+/*! \brief What this plan has loaded as `repack` says; or empty. */
+memory Plan::same_constant(const Repack& repack) const {
+  for (size_t i = 0; i < repacks_.size(); ++i) {
+    const Repack& other = repacks_[i];
+    // One constant is transformed in one way only into one layout.
+    if (other.source == repack.source && other.offset == repack.offset &&
+        other.view == repack.view && other.md == repack.md && !other.transform == !repack.transform)
+      return constants_[i];
+  }
+  return {};
 }
 
 size_t Plan::constant_bytes() const {

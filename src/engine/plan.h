@@ -92,14 +92,10 @@ class Plan {
    * What lies as it should is used where it is, and must outlive the plan.
    * \param constants The graph's.
    * \param data A pointer for each.
+   * \param other A loaded plan of the same graph: what it has in the same layout is shared.
    */
-  void load(const std::vector<ExternalTensor>& constants, const std::vector<const void*>& data);
-
-  /*!
-   * \brief Loads the constants of a loaded plan of the same graph and choices, without a copy.
-   * \return Whether they are as this plan wants them; if not, it is not loaded.
-   */
-  bool load_from(const Plan& other);
+  void load(const std::vector<ExternalTensor>& constants, const std::vector<const void*>& data,
+            const Plan* other = nullptr);
 
   int threads() const { return threads_; }
   const std::vector<Storage>& storages() const { return storages_; }
@@ -116,7 +112,7 @@ class Plan {
   friend class PlanBuilder;
 
   static Plan compile(const Graph& graph, Mode mode, const Choices* choices);
-  void make_primitives();
+  memory same_constant(const Repack& repack) const;
   /*! \brief The layout in which the convolutions write most bytes; `any` if there are none. */
   DataLayout common_layout() const;
   /*! \brief How many bytes the reorders write in a run. */
