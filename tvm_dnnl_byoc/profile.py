@@ -27,7 +27,7 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
         which ``repacked_bytes`` are copies of the module's own constants. With ``runs``, each step
         and the whole have ``ms``, the median time. If the batch is computed in ``chunks``, not 1,
         all this is of one chunk, which one thread runs alone. ``threads`` is how many the last run
-        used.
+        could use; if the region ``adapts``, that may be one less on a crowded machine.
     """
     root = lib.get_lib() if hasattr(lib, "get_lib") else lib
     return {
