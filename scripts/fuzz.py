@@ -39,7 +39,7 @@ def main():
     parser.add_argument(
         "--tune",
         action="store_true",
-        help="build with layouts and Winograd's algorithm chosen by measurement",
+        help="build with layouts, chunks and Winograd's algorithm chosen by measurement",
     )
     parser.add_argument(
         "--choices",

@@ -5,10 +5,11 @@ import os
 import pytest
 from engine_graph import PACKAGE, load_module, run_python
 
-THREADS = len(os.sched_getaffinity(0))
-pytestmark = pytest.mark.skipif(THREADS < 2, reason="one thread is the least")
+CORES = len(os.sched_getaffinity(0))
 
-# A busy process beside as many threads as there are cores: one of them shares its core.
+# A busy process beside as many threads as there are cores: one of them shares its core. Two threads
+# on a single core do so without it.
+THREADS = max(CORES, 2)
 PREAMBLE = """
 import os, subprocess, sys, time
 import numpy as np
@@ -74,12 +75,13 @@ def within(seconds, condition):
 """
 
 
-def run_script(code, **env):
+def run_script(code, threads=THREADS, **env):
     spin = load_module(PACKAGE / "native.py").SPIN_COUNT  # as if nothing were set
-    process = run_python(PREAMBLE + code, OMP_NUM_THREADS=str(THREADS), GOMP_SPINCOUNT=spin, **env)
+    process = run_python(PREAMBLE + code, OMP_NUM_THREADS=str(threads), GOMP_SPINCOUNT=spin, **env)
     assert process.returncode == 0, process.stderr
 
 
+@pytest.mark.skipif(CORES < 2, reason="two threads on one core are never free of each other")
 def test_one_thread_less_while_it_is_crowded():
     run_script("""
 model, process, others = light(), busy(), cores_of_others()
@@ -103,6 +105,10 @@ model, process = long_sums(), busy()
 assert model.adapts()
 assert within(60, lambda: model.share_of_fewer(1) == 0 and not model.adapts()), 'never tried'
 """)
+
+
+def test_one_thread_is_the_least():
+    run_script("assert not light().adapts()", threads=1)
 
 
 def test_fixed():

@@ -4,6 +4,7 @@
 #include "error.h"
 
 namespace dnnl_byoc {
+
 Engine::Engine(const char* json) : graph_(Graph::parse(json)) {
   if (graph_.constants.empty()) set_constants(nullptr, 0);
 }
@@ -27,7 +28,7 @@ void Engine::run(const DLTensor* const* inputs, size_t num_inputs, DLTensor* con
   require_ready();
   expect_count(inputs, num_inputs, graph_.inputs.size(), "inputs");
   expect_count(outputs, num_outputs, graph_.outputs.size(), "outputs");
-  // Small, and kept between calls: nothing is allocated per call once they have grown.
+  // Small, and kept between calls: nothing is allocated here once they have grown.
   thread_local std::vector<void*> input_data, output_data;
   input_data.clear();
   output_data.clear();

@@ -17,7 +17,7 @@ constexpr Seconds kFirstPause{0.5}, kLongestPause{4}, kLongestPauseBetweenTrials
 }  // namespace
 
 bool ThreadPolicy::use_fewer() {
-  if (given_up_) return false;
+  if (given_up_ || state_ == State::all) return false;
   std::lock_guard<std::mutex> lock(mutex_);
   if (state_ == State::trial) return true;
   if (state_ != State::fewer) return false;

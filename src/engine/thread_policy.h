@@ -41,7 +41,7 @@ class ThreadPolicy {
 
   std::atomic<bool> given_up_{false};
   std::mutex mutex_;
-  State state_ = State::all;
+  std::atomic<State> state_{State::all};  // read without the mutex where it is likely to be all
   int runs_ = 0;             // in a row: crowded ones, or those of a trial
   Seconds all_{}, fewer_{};  // what a run takes: a mean that forgets
   Seconds pause_{};          // to the next trial, or the next look whether it is quiet again

@@ -216,7 +216,6 @@ def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
             f"--threads: expected at most {len(cores)} usable cores for all instances, "
             f"got {instances} × {threads}"
         )
-    traced = arguments.sum_of_steps
     return Settings(
         mode=mode,
         models=_models(parser, arguments.models),
@@ -230,7 +229,9 @@ def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
         runs=arguments.runs,
         rounds=min(arguments.rounds, arguments.runs),
         seed=arguments.seed,
-        sum_of_steps=mode == "latency" if traced is None else traced,
+        sum_of_steps=(
+            mode == "latency" if arguments.sum_of_steps is None else arguments.sum_of_steps
+        ),
         busy=arguments.busy,
         tuning_records=str(arguments.tuning_records.resolve())
         if arguments.tuning_records
