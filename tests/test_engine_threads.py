@@ -38,17 +38,25 @@ class Model:
     def adapts(self):
         return self.engine.profile()['adapts']
 
-def light():
-    graph = Graph()
-    x = graph.input(1, 64, 112, 112)
+def crowd(graph, *shape):
+    '''Steps that keep all threads busy.'''
+    x = graph.input(*shape)
     for _ in range(24):
         x = graph.eltwise(x, 'tanh')
-    return Model(graph.output(x), (1, 64, 112, 112))
+    return x
+
+def light():
+    graph = Graph()
+    return Model(graph.output(crowd(graph, 1, 64, 112, 112)), (1, 64, 112, 112))
 
 def long_sums():
-    graph = Graph()
-    x = graph.node('matmul', [graph.input(16, 1 << 19), graph.constant(1 << 19, 8)])
-    return Model(graph.output(x), (16, 8))
+    # Which of the two is split among the threads depends on the processor. There are few results:
+    # now and then they come to the same bits.
+    graph, k = Graph(), 1 << 20
+    x = crowd(graph, 1, k)
+    y = graph.node('matmul', [x, graph.constant(k, 3)])
+    x = graph.node('inner_product', [x, graph.constant(3, k)])
+    return Model(graph.output(graph.add(x, y)), (1, 3))
 
 def busy():
     code = 'import os\\nparent = os.getppid()\\nwhile os.getppid() == parent: sum(range(100000))'

@@ -129,9 +129,9 @@ def test_stripes(kernel, tile, stripes):
 @pytest.mark.parametrize("tile", [2, 4])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_rounding(kernel, tile):
-    """The error is not far from that of oneDNN's own convolution.
+    """The error is at most what the README says, and a few times oneDNN's own convolution's.
 
-    With AVX2, the means are at most 2 and 5 times as large; other processors may add up otherwise.
+    How many times depends on the processor: the longer its vectors, the better that one adds up.
     """
     errors = {"convolution": [], "winograd_dst": []}
     for seed in range(4):
@@ -143,7 +143,8 @@ def test_rounding(kernel, tile):
             assert kind in [step["kind"] for step in engine.profile()["steps"]]
             (got,) = run(engine, graph.input_data, [expected.shape])
             errors[kind].append(np.abs(got - expected).max() / np.abs(expected).max())
-    limit = {2: 4, 4: 10}[tile]
+    assert max(errors["winograd_dst"]) <= {2: 2e-6, 4: 8e-6}[tile]
+    limit = {2: 8, 4: 20}[tile]
     assert np.mean(errors["winograd_dst"]) <= limit * np.mean(errors["convolution"])
 
 
