@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 
 PACKAGE = Path(importlib.util.find_spec("tvm_dnnl_byoc").origin).parent
@@ -62,7 +63,7 @@ class DLTensor(ctypes.Structure):
 
 
 CPU = 1  # kDLCPU
-CODES = {"i": 0, "u": 1, "f": 2}  # kDLInt, kDLUInt, kDLFloat
+CODES = {"i": 0, "u": 1, "f": 2, "V": 4}  # kDLInt, kDLUInt, kDLFloat, kDLBfloat
 
 
 def int64s(values):
@@ -108,9 +109,7 @@ class RuntimeFailure(EngineError):
 ERRORS = {1: InvalidArgument, 2: Unsupported, 3: RuntimeFailure}
 
 
-STORE = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t
-)
+STORE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(DLTensor))
 
 
 @functools.cache
@@ -172,9 +171,16 @@ def pack(graph, constants, tune="nothing"):
     """Return the packed graph as JSON text, and its constants; tune is a key of TUNE."""
     packed = list(constants)
 
-    def store(_, index, data, size):
-        values = np.frombuffer(ctypes.string_at(data, size), constants[index].dtype)
-        packed[index] = aligned(values.shape, values.dtype)
+    def store(_, index, constant):
+        tensor = constant.contents
+        dtype = next(
+            dtype
+            for dtype in map(np.dtype, DTYPES.values())
+            if (CODES[dtype.kind], 8 * dtype.itemsize) == (tensor.code, tensor.bits)
+        )
+        size = tensor.shape[0]
+        values = np.frombuffer(ctypes.string_at(tensor.data, size * dtype.itemsize), dtype)
+        packed[index] = aligned(values.shape, dtype)
         packed[index][:] = values
 
     text, tensors, count = ctypes.c_char_p(), tensor_array(constants), len(constants)
@@ -246,7 +252,14 @@ class Engine:
 
 # The builder -------------------------------------------------------------------------------------
 
-DTYPES = {"f32": np.float32, "s32": np.int32, "s8": np.int8, "u8": np.uint8}
+DTYPES = {
+    "f32": np.float32,
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+    "s32": np.int32,
+    "s8": np.int8,
+    "u8": np.uint8,
+}
 
 
 def relu(alpha=0.0):
@@ -274,6 +287,7 @@ class Graph:
         self.input_data, self.constant_data = [], []
         self.count = 0
         self.tuned = None
+        self.precision = None
 
     def _new_id(self):
         self.count += 1
@@ -352,13 +366,14 @@ class Graph:
     def document(self):
         document = {
             "format": "dnnl_byoc",
-            "version": 2,
+            "version": 3,
             "inputs": self.inputs,
             "constants": self.constants,
             "outputs": self.outputs,
             "nodes": self.nodes,
         }
-        return {**document, "tuned": self.tuned} if self.tuned else document
+        chosen = {"tuned": self.tuned, "precision": self.precision}
+        return {**document, **{key: value for key, value in chosen.items() if value}}
 
 
 # The reference -----------------------------------------------------------------------------------

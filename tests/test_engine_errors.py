@@ -71,7 +71,7 @@ def small(**changes):
     """Return a graph of one activation, with top-level keys replaced or DELETED."""
     document = {
         "format": "dnnl_byoc",
-        "version": 2,
+        "version": 3,
         "inputs": [{"id": 0, "dtype": "f32", "shape": [2, 3]}],
         "constants": [],
         "outputs": [1],
@@ -142,10 +142,10 @@ def test_other_format():
     assert 'expected format dnnl_byoc, got "tensorrt"' in text
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, -1, "2", None, [2]])
+@pytest.mark.parametrize("version", [0, 2, 4, -1, "3", None, [3]])
 def test_other_version(version):
     text = refusal(small(version=version))
-    assert f"expected version 2, got {json.dumps(version)}" in text
+    assert f"expected version 3, got {json.dumps(version)}" in text
     assert "rebuild the model" in text
 
 

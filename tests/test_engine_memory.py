@@ -606,7 +606,7 @@ def test_the_last_error_is_the_thread_s_own():
                 supports(
                     {
                         "format": "dnnl_byoc",
-                        "version": 2,
+                        "version": 3,
                         "inputs": [{"id": 0, "dtype": "f32", "shape": [1]}],
                         "constants": [],
                         "outputs": [1],

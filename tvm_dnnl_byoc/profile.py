@@ -19,9 +19,9 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
     Returns
     -------
     dict
-        By region name: ``steps``, a list of ``{kind, impl, layouts, bytes, post_ops}`` in the
-        order of execution (``impl`` is oneDNN's name of the implementation, or ``winograd``,
-        ``layouts`` its format tags, ``bytes`` the size of all tensors that the step reads and
+        By region name: ``steps``, a list of ``{kind, impl, layouts, dtypes, bytes, post_ops}``
+        in the order of execution (``impl`` is oneDNN's name of the implementation, or ``winograd``,
+        ``layouts`` and ``dtypes`` its format tags and data types, ``bytes`` the size of all tensors that the step reads and
         writes), the number of ``reorders`` among them, and the memory that the region takes:
         ``arena_bytes`` and ``scratchpad_bytes`` for each concurrent run, ``constant_bytes``, of
         which ``repacked_bytes`` are copies of the module's own constants. With ``runs``, each step

@@ -7,28 +7,6 @@
 namespace dnnl_byoc {
 namespace {
 
-bool same_dtype(const DLDataType& dl, memory::data_type dtype) {
-  const auto is = [&](int code, int bits) {
-    return dl.code == code && dl.bits == bits && dl.lanes == 1;
-  };
-  switch (dtype) {
-    case memory::data_type::f32:
-      return is(kDLFloat, 32);
-    case memory::data_type::f16:
-      return is(kDLFloat, 16);
-    case memory::data_type::bf16:
-      return is(kDLBfloat, 16);
-    case memory::data_type::s32:
-      return is(kDLInt, 32);
-    case memory::data_type::s8:
-      return is(kDLInt, 8);
-    case memory::data_type::u8:
-      return is(kDLUInt, 8);
-    default:
-      return false;
-  }
-}
-
 memory::dims shape_of(const DLTensor& tensor) {
   return memory::dims(tensor.shape, tensor.shape + tensor.ndim);
 }
@@ -43,7 +21,29 @@ bool is_compact(const DLTensor& tensor) {
   return true;
 }
 
+bool same(const DLDataType& a, const DLDataType& b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
 }  // namespace
+
+DLDataType dl_dtype(memory::data_type dtype) {
+  const auto bits = static_cast<uint8_t>(8 * memory::data_type_size(dtype));
+  switch (dtype) {
+    case memory::data_type::f32:
+    case memory::data_type::f16:
+      return {kDLFloat, bits, 1};
+    case memory::data_type::bf16:
+      return {kDLBfloat, bits, 1};
+    case memory::data_type::s32:
+    case memory::data_type::s8:
+      return {kDLInt, bits, 1};
+    case memory::data_type::u8:
+      return {kDLUInt, bits, 1};
+    default:
+      throw InvalidArgument("expected a data type that a graph may have, got another");
+  }
+}
 
 void* checked_data(const DLTensor* tensor, memory::data_type dtype, const memory::dims& shape,
                    const char* what, size_t index) {
@@ -57,7 +57,7 @@ void* checked_data(const DLTensor* tensor, memory::data_type dtype, const memory
   const bool scalar = got.empty() && shape == memory::dims{1};
   if (got != shape && !scalar)
     fail("expected shape ", shape_name(shape), ", got ", shape_name(got));
-  if (!same_dtype(tensor->dtype, dtype))
+  if (!same(tensor->dtype, dl_dtype(dtype)))
     fail("expected dtype ", dtype_name(dtype), ", got DLPack code ", int{tensor->dtype.code},
          " with ", int{tensor->dtype.bits}, " bits × ", int{tensor->dtype.lanes});
   if (!is_compact(*tensor)) fail("expected compact row-major data, got strides");
@@ -77,7 +77,8 @@ std::vector<const void*> constant_data(const Graph& graph, const DLTensor* const
   std::vector<const void*> data;
   for (size_t i = 0; i < count; ++i) {
     const ExternalTensor& tensor = graph.constants[i];
-    data.push_back(checked_data(constants[i], tensor.dtype, tensor.data_shape(), "constant", i));
+    data.push_back(
+        checked_data(constants[i], tensor.data_dtype(), tensor.data_shape(), "constant", i));
   }
   return data;
 }

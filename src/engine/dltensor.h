@@ -13,6 +13,9 @@
 
 namespace dnnl_byoc {
 
+/*! \brief DLPack's name of a data type that a graph may have. */
+DLDataType dl_dtype(memory::data_type dtype);
+
 /*!
  * \brief The tensor's data.
  * \throw InvalidArgument if it is not what the graph says; the text calls it "`what` `index`".

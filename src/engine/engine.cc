@@ -78,9 +78,8 @@ dnnl_byoc_status_t dnnl_byoc_pack(const char* json, const DLTensor* const* const
   thread_local std::string graph;
   return guarded([&] {
     graph = dnnl_byoc::pack(
-        json, constants, count, tune, [&](size_t index, const dnnl::memory& memory) {
-          store(context, index, memory.get_data_handle(), memory.get_desc().get_size());
-        });
+        json, constants, count, tune,
+        [&](size_t index, const DLTensor& constant) { store(context, index, &constant); });
     *packed = graph.c_str();
   });
 }

@@ -55,8 +55,8 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_set_constants(dnnl_byoc_engine_t engi
                                                          const DLTensor* const* constants,
                                                          size_t count);
 
-/*! \brief Receives the data of constant number `index`, which is gone after the call. */
-typedef void (*dnnl_byoc_store_t)(void* context, size_t index, const void* data, size_t bytes);
+/*! \brief Receives constant number `index`, as a vector that is gone after the call. */
+typedef void (*dnnl_byoc_store_t)(void* context, size_t index, const DLTensor* constant);
 
 /*! \brief What is to be chosen by measurement. */
 typedef enum {
@@ -71,8 +71,7 @@ typedef enum {
  *
  * \param json The graph.
  * \param constants Its constants.
- * \param tune What to choose by measurement; each choice takes
- *   seconds.
+ * \param tune What to choose by measurement; each choice takes seconds.
  * \param packed Receives the graph with what was found, and with the layouts of the constants that
  *   were repacked. Owned by the calling thread, valid until its next call of this function.
  * \param store Called with each of those; the others stay as they are.
@@ -111,12 +110,12 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_supports(const char* json);
  * \brief Describes the compiled plan and times its steps, as JSON.
  *
  * \param runs How often to run the plan on made-up inputs; 0 describes it without running.
- * \param json Receives {"steps": [{"kind", "impl", "layouts", "bytes", "post_ops", "ms"}...],
- *   "reorders", "chunks", "threads", "adapts", "arena_bytes", "scratchpad_bytes", "constant_bytes",
- * "repacked_bytes", "ms"}. "ms" are medians. All is of one chunk, on one thread, if there are
- * several. "threads" is how many the last run could use; if it "adapts", that is one less where
- * this was faster on a crowded machine. Owned by the calling thread, valid until its next call of
- * this function.
+ * \param json Receives {"steps": [{"kind", "impl", "layouts", "dtypes", "bytes", "post_ops",
+ *   "ms"}...], "reorders", "chunks", "threads", "adapts", "arena_bytes", "scratchpad_bytes",
+ *   "constant_bytes", "repacked_bytes", "ms"}. "ms" are medians. All is of one chunk, on one
+ * thread, if there are several. "threads" is how many the last run could use; if it "adapts", that
+ * is one less where this was faster on a crowded machine. Owned by the calling thread, valid until
+ * its next call of this function.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_profile(dnnl_byoc_engine_t engine, int runs,
                                                    const char** json);

@@ -86,10 +86,15 @@ std::vector<T> integers(const json& j) {
   return values;
 }
 
+memory::data_type parse_dtype(const json& j) {
+  const auto name = j.get<std::string>();
+  const auto it = kDtypes.find(name);
+  if (it == kDtypes.end()) throw InvalidArgument("graph: expected a oneDNN dtype, got " + name);
+  return it->second;
+}
+
 ExternalTensor parse_tensor(const json& j) {
-  const auto dtype = j.at("dtype").get<std::string>();
-  auto it = kDtypes.find(dtype);
-  if (it == kDtypes.end()) throw InvalidArgument("graph: expected a oneDNN dtype, got " + dtype);
+  const auto dtype = parse_dtype(j.at("dtype"));
   auto shape = integers<memory::dim>(j.at("shape"));
   if (shape.size() > DNNL_MAX_NDIMS)
     throw InvalidArgument(
@@ -98,7 +103,7 @@ ExternalTensor parse_tensor(const json& j) {
     if (dim < 0) throw InvalidArgument("graph: expected sizes >= 0, got " + shape_name(shape));
   if (!is_countable(shape))
     throw InvalidArgument("graph: expected fewer than 2^60 elements, got " + shape_name(shape));
-  return {integer<int>(j.at("id")), it->second, std::move(shape), std::nullopt};
+  return {integer<int>(j.at("id")), dtype, std::move(shape), std::nullopt};
 }
 
 /*! \brief A constant's "packed"; whatever a damaged file says must stay inside of the data. */
@@ -116,7 +121,8 @@ Packing parse_packing(const json& j, const ExternalTensor& tensor) {
   const bool negative = std::any_of(strides.begin(), strides.end(), [](auto s) { return s < 0; });
   if (count(shape) == 0 || negative || last >= count(shape))
     fail("strides that stay in the constant");
-  const auto md = tagged_md(shape, tensor.dtype, j.at("tag").get<std::string>());
+  const auto dtype = parse_dtype(j.at("dtype"));
+  const auto md = tagged_md(shape, dtype, j.at("tag").get<std::string>());
   if (!md) fail("a format tag for the shape");
   return {{shape, tensor.dtype, strides}, *md};
 }
@@ -176,6 +182,20 @@ Tuned parse_tuned(const json& j) {
   return {std::move(choices), j.at("isa").get<std::string>()};
 }
 
+/*! \brief The graph's "precision"; whatever it has to be converted from is in single precision. */
+memory::data_type parse_precision(const json& j, const Graph& graph) {
+  const auto precision = parse_dtype(j);
+  using Type = memory::data_type;
+  if (precision != Type::f32 && precision != Type::bf16 && precision != Type::f16)
+    throw InvalidArgument(text("graph: expected precision f32, bf16 or f16, got ", j.dump()));
+  for (const auto* tensors : {&graph.inputs, &graph.constants})
+    for (const ExternalTensor& tensor : *tensors)
+      if (tensor.dtype != Type::f32)
+        throw InvalidArgument(text("graph: precision: expected tensors in f32, got ",
+                                   dtype_name(tensor.dtype), " as tensor ", tensor.id));
+  return precision;
+}
+
 /*! \brief Every id is defined once, before its use: the rest of the engine relies on it. */
 class IdChecker {
  public:
@@ -222,6 +242,7 @@ Graph parse_graph(const json& j) {
   graph.outputs = integers<int>(j.at("outputs"));
   for (int id : graph.outputs) ids.use(id, "the output list");
   graph.num_tensors = ids.num_tensors();
+  if (j.contains("precision")) graph.precision = parse_precision(j.at("precision"), graph);
   if (j.contains("tuned")) graph.tuned = parse_tuned(j.at("tuned"));
   return graph;
 }
@@ -230,7 +251,7 @@ Graph parse_graph(const json& j) {
 
 memory::dims ExternalTensor::data_shape() const {
   if (!packing) return shape;
-  return {static_cast<memory::dim>(packing->md.get_size() / memory::data_type_size(dtype))};
+  return {static_cast<memory::dim>(packing->md.get_size() / memory::data_type_size(data_dtype()))};
 }
 
 template <typename T>

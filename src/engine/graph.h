@@ -11,6 +11,11 @@
  *   "outputs"    list of tensor ids
  *   "nodes"      list of nodes, each after the nodes whose results it reads
  *
+ *   ["precision" "bf16" or "f16" instead of "f32", all inputs and constants being "f32": what
+ * convolutions and matrix products read, and what nodes leave to each other. Sums stay in f32, as
+ * do the graph's outputs, what a softmax reads, and a node for which oneDNN has no fast
+ * implementation otherwise; on a processor without instructions for it, all nodes]
+ *
  *   ["tuned"     {"isa", "layout"[, "winograd"][, "chunk"]}: what was fastest where oneDNN uses
  * that instruction set: the convolutions' layout, a DataLayout; [node, tile] for each that is
  * faster by Winograd's algorithm; how many images of the batch a thread computes at once, 0 if all
@@ -18,8 +23,9 @@
  *
  * A tensor is {"id", "dtype", "shape"}: id is a small integer, unique in the graph; dtype one of
  * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major. But a constant may have
- * "packed": {"shape", "strides", "tag"}: seen as a tensor of that shape and those strides, in
- * elements, it was reordered into oneDNN's format tag, and that is what its data is, as a vector.
+ * "packed": {"shape", "strides", "tag", "dtype"}: seen as a tensor of that shape and those strides,
+ * in elements, it was reordered into oneDNN's format tag and that dtype, and that is what its data
+ * is, as a vector.
  * dnnl_byoc_pack() writes such graphs; on a machine that wants another layout it is unpacked.
  *
  * A node is {"kind", "inputs", "output", "attrs", "post_ops"}; inputs and output are tensor ids,
@@ -74,7 +80,7 @@
 
 namespace dnnl_byoc {
 
-constexpr int kGraphVersion = 2;
+constexpr int kGraphVersion = 3;
 
 /*! \brief How a constant's data lies in memory, if not row-major. */
 struct Packing {
@@ -89,8 +95,11 @@ struct ExternalTensor {
   memory::dims shape;
   std::optional<Packing> packing;  // of constants only
 
-  /*! \brief The shape of the caller's tensor. */
+  /*! \name Of the caller's tensor. */
+  ///@{
   memory::dims data_shape() const;
+  memory::data_type data_dtype() const { return packing ? packing->md.get_data_type() : dtype; }
+  ///@}
 };
 
 struct PostOp {
@@ -135,6 +144,7 @@ struct Graph {
   std::vector<int> outputs;
   std::vector<Node> nodes;
   int num_tensors = 0;  // ids are below it
+  memory::data_type precision = memory::data_type::f32;
   std::optional<Tuned> tuned;
 
   /*! \brief Parses and validates; InvalidArgument says what is wrong and where. */

@@ -1,7 +1,5 @@
 #include "isa.h"
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 namespace dnnl_byoc {
 
 const char* isa_name() {
@@ -43,6 +41,21 @@ int channel_block() {
       return 8;
     default:
       return 16;
+  }
+}
+
+bool computes_in(dnnl::memory::data_type dtype) {
+  using dnnl::cpu_isa;
+  using Type = dnnl::memory::data_type;
+  switch (dnnl::get_effective_cpu_isa()) {
+    case cpu_isa::avx512_core_bf16:
+      return dtype == Type::f32 || dtype == Type::bf16;
+    case cpu_isa::avx512_core_fp16:
+    case cpu_isa::avx512_core_amx:
+    case cpu_isa::avx512_core_amx_fp16:
+      return dtype == Type::f32 || dtype == Type::bf16 || dtype == Type::f16;
+    default:
+      return dtype == Type::f32;
   }
 }
 

@@ -5,6 +5,8 @@
 #ifndef DNNL_BYOC_ENGINE_ISA_H_
 #define DNNL_BYOC_ENGINE_ISA_H_
 
+#include <oneapi/dnnl/dnnl.hpp>
+
 namespace dnnl_byoc {
 
 /*! \brief "AVX2", "AVX512_CORE_AMX", … */
@@ -12,6 +14,9 @@ const char* isa_name();
 
 /*! \brief How many channels the blocks of oneDNN's blocked layouts have: as many as a vector. */
 int channel_block();
+
+/*! \brief Whether its instructions multiply and add in that data type. */
+bool computes_in(dnnl::memory::data_type dtype);
 
 /*! \brief Whether oneDNN uses AVX2, or AVX-512, which has it. */
 bool has_avx2();

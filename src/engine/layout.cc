@@ -81,6 +81,12 @@ memory::desc same_layout(const memory::desc& md, const memory::dims& shape) {
   return plain_md(shape, md.get_data_type());
 }
 
+memory::desc with_dtype(const memory::desc& md, memory::data_type dtype) {
+  if (md.get_data_type() == dtype) return md;
+  const NamedTag* tag = find_data_tag(md);
+  return tag ? memory::desc(md.get_dims(), dtype, tag->tag) : plain_md(md.get_dims(), dtype);
+}
+
 std::vector<memory::desc> layout_candidates(const memory::desc& md) {
   std::vector<memory::desc> candidates = {md};
   for (const NamedTag& tag : kDataTags) {

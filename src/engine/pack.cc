@@ -31,8 +31,7 @@ std::vector<const Plan::Repack*> packable(const Graph& graph, const Plan& plan) 
 }  // namespace
 
 std::string pack(const char* json, const DLTensor* const* constants, size_t num_constants,
-                 dnnl_byoc_tune_t tune,
-                 const std::function<void(size_t, const dnnl::memory&)>& store) {
+                 dnnl_byoc_tune_t tune, const std::function<void(size_t, const DLTensor&)>& store) {
   Graph graph = Graph::parse(json);
   const auto data = constant_data(graph, constants, num_constants);
   auto packed = nlohmann::json::parse(json);
@@ -51,8 +50,13 @@ std::string pack(const char* json, const DLTensor* const* constants, size_t num_
     const memory::desc& view = found[i]->view;
     packed["constants"][i]["packed"] = {{"shape", view.get_dims()},
                                         {"strides", view.get_strides()},
-                                        {"tag", tag_name(found[i]->md)}};
-    store(i, loader.repacked(*found[i]));
+                                        {"tag", tag_name(found[i]->md)},
+                                        {"dtype", dtype_name(found[i]->md.get_data_type())}};
+    const memory repacked = loader.repacked(*found[i]);
+    const memory::desc md = repacked.get_desc();
+    const auto dtype = md.get_data_type();
+    auto size = static_cast<int64_t>(md.get_size() / memory::data_type_size(dtype));
+    store(i, {repacked.get_data_handle(), {kDLCPU, 0}, 1, dl_dtype(dtype), &size, nullptr, 0});
   }
   return packed.dump();
 }

@@ -8,7 +8,6 @@
 #include <dlpack/dlpack.h>
 
 #include <functional>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
 #include "engine.h"
@@ -17,8 +16,7 @@ namespace dnnl_byoc {
 
 /*! \brief See dnnl_byoc_pack(). */
 std::string pack(const char* json, const DLTensor* const* constants, size_t count,
-                 dnnl_byoc_tune_t tune,
-                 const std::function<void(size_t, const dnnl::memory&)>& store);
+                 dnnl_byoc_tune_t tune, const std::function<void(size_t, const DLTensor&)>& store);
 
 }  // namespace dnnl_byoc
 #endif  // DNNL_BYOC_ENGINE_PACK_H_

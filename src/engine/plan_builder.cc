@@ -3,13 +3,21 @@
 #include <algorithm>
 
 #include "error.h"
+#include "isa.h"
 #include "memory_plan.h"
 #include "ops/op.h"
 
 namespace dnnl_byoc {
 
 PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode, Choices choices)
-    : mode_(mode), choices_(std::move(choices)), graph_(graph), values_of_(graph.num_tensors) {
+    : mode_(mode),
+      choices_(std::move(choices)),
+      graph_(graph),
+      precision_(computes_in(graph.precision) ? graph.precision : memory::data_type::f32),
+      values_of_(graph.num_tensors) {
+  if (mode == Plan::Mode::support && precision_ != graph.precision)
+    throw Unsupported(text("precision: expected a processor that computes in ",
+                           dtype_name(graph.precision), ", got ", isa_name()));
   using Place = Storage::Place;
   const auto add_external = [this](const std::vector<ExternalTensor>& tensors, Place place) {
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -20,6 +28,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode, Choices choices)
   add_external(graph.inputs, Place::input);
   add_external(graph.constants, Place::raw_constant);
   find_last_reads();
+  find_what_stays_in_f32();
 }
 
 Plan PlanBuilder::build() {
@@ -47,6 +56,32 @@ void PlanBuilder::find_last_reads() {
   for (int id : graph_.outputs) last_read_[name_[id]] = count;
 }
 
+void PlanBuilder::find_what_stays_in_f32() {
+  kept_in_f32_.assign(graph_.num_tensors, false);
+  for (int id : graph_.outputs) kept_in_f32_[name_[id]] = true;
+  for (const Node& node : graph_.nodes)  // exp() makes of a small error a large one
+    if (node.kind == "softmax") kept_in_f32_[name_[node.inputs[0]]] = true;
+}
+
+std::vector<memory::data_type> PlanBuilder::dtypes_for(const Node& node, int tensor) const {
+  constexpr auto kF32 = memory::data_type::f32;
+  const auto now = dtype(tensor);
+  if (precision_ == kF32 || (now != kF32 && now != precision_)) return {now};
+  const auto first = has_weights(node) ? precision_ : now;
+  if (first == kF32) return {kF32};
+  return {first, kF32};
+}
+
+bool PlanBuilder::have_one_dtype(const std::vector<int>& tensors) const {
+  return precision_ != memory::data_type::f32 ||
+         std::all_of(tensors.begin(), tensors.end(),
+                     [&](int id) { return dtype(id) == dtype(tensors[0]); });
+}
+
+memory::data_type PlanBuilder::result_dtype(const Node& node, memory::data_type dtype) const {
+  return dtype == precision_ && kept_in_f32_[node.output] ? memory::data_type::f32 : dtype;
+}
+
 bool PlanBuilder::may_overwrite(int tensor) const {
   const int name = name_[tensor];
   if (last_read_[name] > node_ || !in_arena(first_value(tensor))) return false;
@@ -61,6 +96,7 @@ bool PlanBuilder::may_overwrite(int tensor) const {
 }
 
 int PlanBuilder::winograd_tile() const {
+  if (precision_ != memory::data_type::f32) return 0;
   const auto it = choices_.winograd.find(node_);
   return it == choices_.winograd.end() ? 0 : it->second;
 }
@@ -199,7 +235,9 @@ void PlanBuilder::bind_outputs() {
   for (size_t i = 0; i < graph_.outputs.size(); ++i) {
     const int tensor = graph_.outputs[i];
     const int index = static_cast<int>(i);
-    const memory::desc plain = plain_md(shape(tensor), dtype(tensor));
+    const bool converted = dtype(tensor) == precision_;
+    const memory::desc plain =
+        plain_md(shape(tensor), converted ? memory::data_type::f32 : dtype(tensor));
     plan_.output_mds_.push_back(plain);
     const int value = require(tensor, plain);
     Storage& storage = storage_of(value);

@@ -25,6 +25,22 @@ class PlanBuilder {
   Plan::Mode mode() const { return mode_; }
   DataLayout layout() const { return choices_.layout; }
 
+  /*! \brief The graph's precision, or f32 if the processor does not compute in it. */
+  memory::data_type precision() const { return precision_; }
+
+  /*!
+   * \brief In which data types a node may read a tensor, best first.
+   *
+   * What multiplies matrices prefers the precision; all else, what the tensor is in.
+   */
+  std::vector<memory::data_type> dtypes_for(const Node& node, int tensor) const;
+
+  /*! \brief Whether all are of one data type, or of those between which a precision converts. */
+  bool have_one_dtype(const std::vector<int>& tensors) const;
+
+  /*! \brief The data type of a node's result, if it reads its src in `dtype`. */
+  memory::data_type result_dtype(const Node& node, memory::data_type dtype) const;
+
   /*! \brief The tile in which the node under construction is to use Winograd's algorithm; or 0. */
   int winograd_tile() const;
 
@@ -105,6 +121,7 @@ class PlanBuilder {
   int add_constant(int value, const memory::desc& md, Plan::Transform transform = {});
   void emit_reorder(int from, int to);
   void find_last_reads();
+  void find_what_stays_in_f32();
   void bind_outputs();
   void plan_memory();
   Storage& storage_of(int value) { return plan_.storages_[plan_.values_[value].storage]; }
@@ -115,11 +132,13 @@ class PlanBuilder {
   const Plan::Mode mode_;
   const Choices choices_;
   const Graph& graph_;
+  const memory::data_type precision_;
   Plan plan_;
   std::vector<std::vector<int>> values_of_;  // by tensor: its values, the producer's first
   std::vector<int> name_;       // by tensor: the first tensor that it may be a view of, or itself
   std::vector<int> last_read_;  // by that first tensor: the last node that reads it by any name
-  int node_ = 0;                // the node under construction
+  std::vector<bool> kept_in_f32_;  // by first tensor
+  int node_ = 0;                   // the node under construction
 };
 
 }  // namespace dnnl_byoc

@@ -38,18 +38,18 @@ const char* arg_name(int arg) {
 }
 
 json describe(const Plan& plan, const Step& step) {
-  json layouts = json::object();
+  json layouts = json::object(), dtypes = json::object();
   size_t bytes = 0;
   for (const auto& [arg, value] : step.args) {
     const memory::desc& md = plan.values()[value].md;
-    if (const char* name = arg_name(arg)) layouts[name] = layout_name(md);
+    if (const char* name = arg_name(arg)) {
+      layouts[name] = layout_name(md);
+      dtypes[name] = dtype_name(md.get_data_type());
+    }
     bytes += md.get_size();
   }
-  return {{"kind", step.kind},
-          {"impl", step.impl()},
-          {"layouts", layouts},
-          {"bytes", bytes},
-          {"post_ops", step.post_ops}};
+  return {{"kind", step.kind}, {"impl", step.impl()}, {"layouts", layouts},
+          {"dtypes", dtypes},  {"bytes", bytes},      {"post_ops", step.post_ops}};
 }
 
 void add_times(Executable* executable, int runs, json* result) {

@@ -44,6 +44,9 @@ TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.refusal").set_body([](TVMArgs args, TVMRetVal
   *ret = refusal_of({chain.begin(), chain.end()});
 });
 
+TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.refusal_of_precision")
+    .set_body([](TVMArgs args, TVMRetValue* ret) { *ret = refusal_of_precision(args[0]); });
+
 TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.build_info").set_body([](TVMArgs, TVMRetValue* ret) {
   *ret = std::string(dnnl_byoc_build_info());
 });

@@ -26,6 +26,8 @@ class GraphWriter {
   int add_node(const char* kind, std::vector<int> inputs, json attrs) {
     return add_node({{"kind", kind}, {"inputs", std::move(inputs)}, {"attrs", std::move(attrs)}});
   }
+  /*! \brief One of the engine's names of data types. */
+  void set_precision(const std::string& precision) { graph_["precision"] = precision; }
   void set_outputs(const std::vector<int>& ids) { graph_["outputs"] = ids; }
 
   std::string str() const { return graph_.dump(); }
@@ -33,7 +35,7 @@ class GraphWriter {
  private:
   int add_external(const char* list, const TensorType& type);
 
-  json graph_ = {{"format", "dnnl_byoc"},    {"version", 2},
+  json graph_ = {{"format", "dnnl_byoc"},    {"version", 3},
                  {"inputs", json::array()},  {"constants", json::array()},
                  {"outputs", json::array()}, {"nodes", json::array()}};
   int next_id_ = 0;

@@ -16,6 +16,8 @@ class RegionTranslator {
   Region translate(const ObjectRef& function) {
     for (const ObjectRef& param : get_array(function, "params"))
       ids_[param] = {graph_.add_input(tensor_type(param))};
+    const ObjectRef attrs = get_object(function, "attrs");
+    if (has_attr(attrs, "precision")) graph_.set_precision(get_string(attrs, "precision"));
     graph_.set_outputs(visit(get_object(function, "body")));
     return {graph_.str(), std::move(constants_)};
   }
@@ -130,11 +132,10 @@ Region packed(const Region& region) {
   Region result = region;
   std::vector<const DLTensor*> constants;
   for (const NDArray& constant : region.constants) constants.push_back(constant.operator->());
-  const auto store = [](void* context, size_t index, const void* data, size_t bytes) {
+  const auto store = [](void* context, size_t index, const DLTensor* packed) {
     NDArray& constant = static_cast<Region*>(context)->constants[index];
-    const auto size = static_cast<int64_t>(bytes) / (constant->dtype.bits / 8);
-    constant = NDArray::Empty({size}, constant->dtype, constant->device);
-    constant.CopyFromBytes(data, bytes);
+    constant = NDArray::Empty({packed->shape[0]}, packed->dtype, packed->device);
+    constant.CopyFrom(packed);
   };
   const char* json = nullptr;
   if (dnnl_byoc_pack(region.json.c_str(), constants.data(), constants.size(), wanted_tuning(),
@@ -142,6 +143,14 @@ Region packed(const Region& region) {
     refuse("region: ", dnnl_byoc_last_error());
   result.json = json;
   return result;
+}
+
+std::string refusal_of_precision(const std::string& precision) {
+  GraphWriter graph;
+  graph.set_precision(precision);
+  graph.set_outputs({});
+  if (dnnl_byoc_supports(graph.str().c_str()) == dnnl_byoc_success) return "";
+  return dnnl_byoc_last_error();
 }
 
 std::string refusal_of(const std::vector<ObjectRef>& chain) {

@@ -24,6 +24,9 @@ Region translate_region(const ObjectRef& function);
 /*! \brief The region prepared for this machine: its constants repacked, what is measured chosen. */
 Region packed(const Region& region);
 
+/*! \brief Why regions cannot compute in a precision on this processor; "" if they can. */
+std::string refusal_of_precision(const std::string& precision);
+
 /*! \brief Why a chain of type-inferred expressions cannot be offloaded; "" if it can. */
 std::string refusal_of(const std::vector<ObjectRef>& chain);
 

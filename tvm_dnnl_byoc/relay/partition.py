@@ -1,5 +1,6 @@
 """Moves what oneDNN runs well into functions of their own."""
 
+import warnings
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
@@ -14,6 +15,7 @@ from .dataflow import inputs_of, with_body, with_inputs
 from .region_function import build_region
 from .regions import find_regions
 from .units import UnitGraph
+from .widen import precision_of, widen
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,14 @@ class PartitionedFunction:
     regions: dict[str, list[int]]
 
 
+PRECISIONS = ("f32", "bf16", "f16")
+
+
 def partition_for_dnnl(
-    mod: tvm.IRModule, params: dict | None = None, keep_light_regions: bool = False
+    mod: tvm.IRModule,
+    params: dict | None = None,
+    keep_light_regions: bool = False,
+    precision: str | None = None,
 ) -> tvm.IRModule:
     """Offload to oneDNN what it runs well; the rest stays as it is, for TVM.
 
@@ -49,6 +57,13 @@ def partition_for_dnnl(
     keep_light_regions : bool
         Whether to keep the regions in which no operator is worth the way over their border, such
         as a lone softmax. This makes models slower; it is for tests of the operators.
+    precision : str, optional
+        ``"f32"``; or ``"bf16"`` or ``"f16"``: what convolutions and matrix products in regions read,
+        and what operators in a region leave to each other. Sums are in f32, as are the inputs and
+        outputs of regions, what a softmax reads, and whatever oneDNN is not fast for otherwise. On
+        a processor without instructions for it, all is in f32, with a warning. By default, it is
+        that of the model: a model in bf16 or f16, such as TVM's ToMixedPrecision makes, becomes one
+        in f32 with that precision. Its parameters and results keep their types.
 
     Returns
     -------
@@ -60,29 +75,38 @@ def partition_for_dnnl(
     ------
     TypeError
         If ``mod`` is not a Relay module.
+    ValueError
+        If there is no such precision.
     """
-    return partition(mod, params, keep_light_regions)[0]
+    return partition(mod, params, keep_light_regions, precision)[0]
 
 
 def partition(
-    mod: tvm.IRModule, params: dict | None = None, keep_light_regions: bool = False
+    mod: tvm.IRModule,
+    params: dict | None = None,
+    keep_light_regions: bool = False,
+    precision: str | None = None,
 ) -> tuple[tvm.IRModule, list[PartitionedFunction]]:
     """Do as ``partition_for_dnnl``, and say what became of each function."""
     if not isinstance(mod, tvm.IRModule):
         raise TypeError(f"expected a tvm.IRModule, got {type(mod).__name__}")
+    if precision not in (None, *PRECISIONS):
+        raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {precision!r}")
     result = tvm.IRModule(mod.functions, mod.type_definitions, attrs=mod.attrs)
     if params:
         result["main"] = bind_params_by_name(result["main"], params)
     # Also the fields of tuples: TVM's MXNet frontend writes batch_norm(…).0 anew for each reader.
     # What is equal but not one would look like several readers.
     result = relay.transform.EliminateCommonSubexpr()(relay.transform.InferType()(result))
-    for simplify in (canonicalize, combine_activations):
+    precision = precision or precision_of(function for _, function in _partitionable(result))
+    for simplify in (widen, canonicalize, combine_activations):
         result = relay.transform.InferType()(result)
         for var, function in _partitionable(result):
             result[var] = simplify(function)
     result = relay.transform.InferType()(result)
+    attrs = {"Compiler": "dnnl", "Primitive": 1, "Inline": 1, **_precision_attrs(precision)}
     functions = [
-        _partition(result, var, function, keep_light_regions)
+        _partition(result, var, function, keep_light_regions, attrs)
         for var, function in _partitionable(result)
     ]
     return relay.transform.InferType()(result), functions
@@ -99,10 +123,25 @@ def _partitionable(mod: tvm.IRModule) -> list[tuple[relay.GlobalVar, relay.Funct
     return sorted(items, key=lambda item: item[0].name_hint)
 
 
+def _precision_attrs(precision: str) -> dict:
+    """Return what tells the codegen of a precision; nothing if it is f32 here."""
+    if precision == "f32":
+        return {}
+    refusal = tvm.get_global_func("tvm_dnnl_byoc.refusal_of_precision")(precision)
+    if refusal:
+        warnings.warn(f"{refusal}: the model stays in f32", RuntimeWarning, stacklevel=4)
+        return {}
+    return {"precision": precision}
+
+
 def _partition(
-    mod: tvm.IRModule, var: relay.GlobalVar, function: relay.Function, keep_light_regions: bool
+    mod: tvm.IRModule,
+    var: relay.GlobalVar,
+    function: relay.Function,
+    keep_light_regions: bool,
+    attrs: dict,
 ) -> PartitionedFunction:
-    """Replace the regions of one function by calls, and add them to the module."""
+    """Replace the regions of one function by calls, and add them to the module with `attrs`."""
     graph = UnitGraph(function.body)
     groups = find_regions(graph.nodes, keep_light_regions)
     regions = len(groups)
@@ -132,9 +171,7 @@ def _partition(
         symbol = _free_name(mod, f"tvmgen_default_dnnl_{var.name_hint}_", number)
         done.regions[symbol] = groups[number]
         region_var = relay.GlobalVar(symbol)
-        mod[region_var] = region.function.with_attr(
-            {"global_symbol": symbol, "Compiler": "dnnl", "Primitive": 1, "Inline": 1}
-        )
+        mod[region_var] = region.function.with_attr({"global_symbol": symbol, **attrs})
         call = relay.Call(region_var, [now(e) for e in region.inputs])
         for i, output in enumerate(region.outputs):
             new[output] = call if len(region.outputs) == 1 else relay.TupleGetItem(call, i)

@@ -15,7 +15,7 @@ void build_batch_normalization(PlanBuilder& b, const Node& node) {
   using dnnl::normalization_flags;
   using Pd = dnnl::batch_normalization_forward::primitive_desc;
   const auto [pd, post_ops] = choose<Pd>(
-      b, node, src_shape, layout_candidates(b.md(src)),
+      b, node, src_shape, src_candidates(b, node, src),
       [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
         return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, src_md, src_md, epsilon,
                   normalization_flags::use_global_stats | normalization_flags::use_scale |

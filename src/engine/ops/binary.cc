@@ -27,7 +27,7 @@ void build_binary(PlanBuilder& b, const Node& node) {
   expect(node.inputs.size() == 2, b, node, "two inputs");
   int src0 = node.inputs[0], src1 = node.inputs[1];
   const auto alg = binary_algorithm(node.attr<std::string>("alg"));
-  expect(b.dtype(src0) == b.dtype(src1), b, node, "operands of one dtype");
+  expect(b.have_one_dtype(node.inputs), b, node, "operands of one dtype");
   const memory::dims dst_shape = broadcast(b.shape(src0), b.shape(src1));
   expect(!dst_shape.empty(), b, node, "shapes that broadcast");
 

@@ -12,7 +12,10 @@ std::vector<memory::desc> by_share(const PlanBuilder& b, const Node& node,
                                    const memory::dims& dst_shape) {
   std::map<std::string, size_t> bytes;
   for (int id : node.inputs) bytes[layout_name(b.md(id))] += b.md(id).get_size();
-  auto candidates = layout_candidates(plain_md(dst_shape, b.dtype(node.inputs[0])));
+  const auto dtype = b.dtype(node.inputs[0]);
+  const bool same = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                [&](int id) { return b.dtype(id) == dtype; });
+  auto candidates = layout_candidates(plain_md(dst_shape, same ? dtype : b.precision()));
   std::stable_sort(candidates.begin(), candidates.end(), [&](const auto& x, const auto& y) {
     return bytes[layout_name(x)] > bytes[layout_name(y)];
   });
@@ -37,7 +40,7 @@ bool join(PlanBuilder& b, const Node& node, int axis, const memory::desc& dst_md
   for (int id : node.inputs) {
     const memory::dims shape = b.shape(id);
     const auto part = dst_md.submemory_desc(shape, begin, /*allow_empty=*/true);
-    const size_t element = memory::data_type_size(b.dtype(id));
+    const size_t element = memory::data_type_size(dst_md.get_data_type());
     if (!part || static_cast<size_t>(part.get_submemory_offset()) * element != end) return false;
     const auto md = same_layout(dst_md, shape);
     const int value = b.sole_value(id, md);
@@ -65,11 +68,11 @@ void build_concat(PlanBuilder& b, const Node& node) {
   memory::dims dst_shape = b.shape(node.inputs[0]);
   expect(axis >= 0 && axis < static_cast<int>(dst_shape.size()), b, node,
          "axis from 0 to the rank of src");
+  expect(b.have_one_dtype(node.inputs), b, node, "tensors of one dtype");
   dst_shape[axis] = 0;
   for (int id : node.inputs) {
     memory::dims shape = b.shape(id);
     expect(shape.size() == dst_shape.size(), b, node, "tensors of one rank");
-    expect(b.dtype(id) == b.dtype(node.inputs[0]), b, node, "tensors of one dtype");
     dst_shape[axis] += shape[axis];
     shape[axis] = dst_shape[axis];
     expect(shape == dst_shape, b, node, "tensors that differ along the axis only");

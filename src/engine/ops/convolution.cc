@@ -63,18 +63,19 @@ void build_convolution(PlanBuilder& b, const Node& node) {
   const memory::dims grouped = grouped_shape(weights_shape, groups);
   const memory::dim merge =
       groups > 1 && b.is_constant(weights) ? groups_to_merge(grouped) : memory::dim{1};
-  const auto dtype = b.dtype(src);
   const auto bias = bias_md(b, node, weights_shape[0]);
 
   using Pd = dnnl::convolution_forward::primitive_desc;
   const auto make = [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
+    const auto dtype = src_md.get_data_type(), dst_dtype = b.result_dtype(node, dtype);
     const bool any = src_md == any_md(src_shape, dtype);
-    const auto dst_md = any ? any_md(dst_shape, dtype) : same_layout(src_md, dst_shape);
+    const auto dst_md =
+        any ? any_md(dst_shape, dst_dtype) : with_dtype(same_layout(src_md, dst_shape), dst_dtype);
     const auto make_with = [&](const memory::dims& weights_dims) {
       return Pd(cpu_engine(), dnnl::prop_kind::forward_inference,
-                dnnl::algorithm::convolution_direct, src_md, any_md(weights_dims, b.dtype(weights)),
-                bias, dst_md, window.strides, window.dilation, window.padding_l, window.padding_r,
-                attr, /*allow_empty=*/true);
+                dnnl::algorithm::convolution_direct, src_md,
+                any_weights(b, node, weights_dims, src_md), bias, dst_md, window.strides,
+                window.dilation, window.padding_l, window.padding_r, attr, /*allow_empty=*/true);
     };
     const auto is_direct = [](const Pd& pd) { return pd && !is_reference(pd) && !is_gemm(pd); };
     const Pd pd = make_with(grouped);
@@ -85,9 +86,11 @@ void build_convolution(PlanBuilder& b, const Node& node) {
     // A layout that was not oneDNN's choice must not cost the direct implementation.
     return any ? pd : Pd();
   };
-  std::vector<memory::desc> candidates = {any_md(src_shape, dtype)};
-  if (const auto agreed = data_md(b.layout(), src_shape, dtype))
-    candidates.insert(candidates.begin(), *agreed);
+  std::vector<memory::desc> candidates;
+  for (const auto dtype : b.dtypes_for(node, src)) {
+    if (const auto agreed = data_md(b.layout(), src_shape, dtype)) candidates.push_back(*agreed);
+    candidates.push_back(any_md(src_shape, dtype));
+  }
   const auto [pd, post_ops] = choose<Pd>(b, node, dst_shape, candidates, make);
   Plan::Transform transform;
   if (groups > 1 && pd.weights_desc().get_dims() != grouped)

@@ -19,17 +19,17 @@ void build_deconvolution(PlanBuilder& b, const Node& node) {
   }
 
   const memory::dims grouped = grouped_shape(weights_shape, groups);
-  const auto dtype = b.dtype(src);
   const auto bias = bias_md(b, node, dst_shape[1]);
 
   using Pd = dnnl::deconvolution_forward::primitive_desc;
   const auto [pd, post_ops] = choose<Pd>(
-      b, node, dst_shape, {any_md(src_shape, dtype)},
+      b, node, dst_shape, any_candidates(b, node, src),
       [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
         return Pd(cpu_engine(), dnnl::prop_kind::forward_inference,
-                  dnnl::algorithm::deconvolution_direct, src_md, any_md(grouped, b.dtype(weights)),
-                  bias, any_md(dst_shape, dtype), window.strides, window.dilation, window.padding_l,
-                  window.padding_r, attr,
+                  dnnl::algorithm::deconvolution_direct, src_md,
+                  any_weights(b, node, grouped, src_md), bias,
+                  any_md(dst_shape, b.result_dtype(node, src_md.get_data_type())), window.strides,
+                  window.dilation, window.padding_l, window.padding_r, attr,
                   /*allow_empty=*/true);
       });
   emit(b, node, pd, post_ops, pd.dst_desc(), weighted_args(b, node, pd));

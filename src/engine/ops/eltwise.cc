@@ -10,7 +10,7 @@ void build_eltwise(PlanBuilder& b, const Node& node) {
 
   using Pd = dnnl::eltwise_forward::primitive_desc;
   const auto [pd, post_ops] =
-      choose<Pd>(b, node, b.shape(src), layout_candidates(b.md(src)),
+      choose<Pd>(b, node, b.shape(src), src_candidates(b, node, src),
                  [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
                    return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, alg, src_md, src_md,
                              alpha, beta, attr, /*allow_empty=*/true);

@@ -12,7 +12,7 @@ void build_lrn(PlanBuilder& b, const Node& node) {
 
   using Pd = dnnl::lrn_forward::primitive_desc;
   const auto [pd, post_ops] =
-      choose<Pd>(b, node, b.shape(src), layout_candidates(b.md(src)),
+      choose<Pd>(b, node, b.shape(src), src_candidates(b, node, src),
                  [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
                    return Pd(cpu_engine(), dnnl::prop_kind::forward_inference,
                              dnnl::algorithm::lrn_across_channels, src_md, src_md, size, alpha,

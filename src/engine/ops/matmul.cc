@@ -28,16 +28,22 @@ void build_matmul(PlanBuilder& b, const Node& node) {
   }
 
   // A strided operand, such as a transposed view, is taken as it lies where oneDNN can.
-  const auto any_src = any_md(src_shape, b.dtype(src));
-  const auto any_weights = any_md(weights_shape, b.dtype(weights));
+  std::vector<memory::desc> candidates;
+  for (const auto dtype : b.dtypes_for(node, src)) {
+    if (b.dtype(src) == dtype) candidates.push_back(b.md(src));
+    candidates.push_back(any_md(src_shape, dtype));
+  }
   using Pd = dnnl::matmul::primitive_desc;
   const auto [pd, post_ops] = choose<Pd>(
-      b, node, dst_shape, {b.md(src), any_src},
+      b, node, dst_shape, candidates,
       [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
-        const auto weights_md =
-            b.is_constant(weights) || src_md == any_src ? any_weights : b.md(weights);
-        return Pd(cpu_engine(), src_md, weights_md, bias, plain_md(dst_shape, b.dtype(src)), attr,
-                  /*allow_empty=*/true);
+        const auto dtype = src_md.get_data_type();
+        const auto any_md_of_weights = any_weights(b, node, weights_shape, src_md);
+        const bool any = b.is_constant(weights) || src_md == any_md(src_shape, dtype) ||
+                         b.dtype(weights) != any_md_of_weights.get_data_type();
+        const auto weights_md = any ? any_md_of_weights : b.md(weights);
+        return Pd(cpu_engine(), src_md, weights_md, bias,
+                  plain_md(dst_shape, b.result_dtype(node, dtype)), attr, /*allow_empty=*/true);
       });
   emit(b, node, pd, post_ops, pd.dst_desc(), weighted_args(b, node, pd));
 }

@@ -14,7 +14,7 @@ void build_normalization(PlanBuilder& b, const Node& node, const memory::dims& c
   using dnnl::normalization_flags;
   using Pd = typename Forward::primitive_desc;
   const auto [pd, post_ops] = choose<Pd>(
-      b, node, b.shape(src), layout_candidates(b.md(src)),
+      b, node, b.shape(src), src_candidates(b, node, src),
       [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
         return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, src_md, src_md, epsilon,
                   normalization_flags::use_scale | normalization_flags::use_shift, attr,

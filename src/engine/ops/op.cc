@@ -49,6 +49,11 @@ void build_op(PlanBuilder& b, const Node& node) {
   it->second(b, node);
 }
 
+bool has_weights(const Node& node) {
+  return node.kind == "convolution" || node.kind == "deconvolution" ||
+         node.kind == "inner_product" || node.kind == "matmul";
+}
+
 bool is_view(const Node& node) {
   return node.kind == "reshape" || node.kind == "transpose" || node.kind == "slice";
 }

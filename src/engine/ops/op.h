@@ -12,6 +12,9 @@ namespace dnnl_byoc {
 /*! \brief Compiles one node; InvalidArgument for an unknown kind or inconsistent shapes. */
 void build_op(PlanBuilder& b, const Node& node);
 
+/*! \brief Whether a node has weights, and with them oneDNN's most complete post-ops. */
+bool has_weights(const Node& node);
+
 /*! \brief Whether a node's output may be its input's memory in another guise. */
 bool is_view(const Node& node);
 

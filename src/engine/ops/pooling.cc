@@ -27,11 +27,11 @@ void build_pooling(PlanBuilder& b, const Node& node) {
 
   using Pd = dnnl::pooling_forward::primitive_desc;
   const auto [pd, post_ops] = choose<Pd>(
-      b, node, dst_shape, layout_candidates(b.md(src)),
+      b, node, dst_shape, src_candidates(b, node, src),
       [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
         return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, alg->second, src_md,
-                  any_md(dst_shape, b.dtype(src)), window.strides, kernel, window.dilation,
-                  window.padding_l, window.padding_r, attr, /*allow_empty=*/true);
+                  any_md(dst_shape, src_md.get_data_type()), window.strides, kernel,
+                  window.dilation, window.padding_l, window.padding_r, attr, /*allow_empty=*/true);
       });
   emit(b, node, pd, post_ops, pd.dst_desc(), {{DNNL_ARG_SRC, b.require(src, pd.src_desc())}});
 }

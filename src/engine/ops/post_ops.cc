@@ -5,12 +5,6 @@
 namespace dnnl_byoc {
 namespace {
 
-/*! \brief Whether a node has weights, and with them oneDNN's most complete post-ops. */
-bool has_weights(const Node& node) {
-  return node.kind == "convolution" || node.kind == "deconvolution" ||
-         node.kind == "inner_product" || node.kind == "matmul";
-}
-
 /*! \brief A post-op's operand: the whole result's shape, or one that broadcasts to it. */
 memory::dims operand_shape(const PlanBuilder& b, int tensor, const memory::dims& dst_shape) {
   memory::dims shape = b.shape(tensor);
@@ -91,6 +85,15 @@ std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
   }
   variants.push_back(make_variant(b, node, dst_shape, -1));
   return variants;
+}
+
+std::vector<memory::desc> src_candidates(const PlanBuilder& b, const Node& node, int tensor) {
+  std::vector<memory::desc> candidates;
+  for (const auto dtype : b.dtypes_for(node, tensor)) {
+    const auto layouts = layout_candidates(with_dtype(b.md(tensor), dtype));
+    candidates.insert(candidates.end(), layouts.begin(), layouts.end());
+  }
+  return candidates;
 }
 
 void refuse_operands(const Node& node) {

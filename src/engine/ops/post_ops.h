@@ -38,6 +38,9 @@ struct PostOps {
 std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
                                       const memory::dims& dst_shape);
 
+/*! \brief For a node that follows its producer: layout_candidates(), in each data type to try. */
+std::vector<memory::desc> src_candidates(const PlanBuilder& b, const Node& node, int tensor);
+
 /*! \brief Unsupported if a post-op has an operand: for primitives that do not read it right. */
 void refuse_operands(const Node& node);
 

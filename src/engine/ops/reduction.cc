@@ -29,7 +29,7 @@ void build_reduction(PlanBuilder& b, const Node& node) {
 
   using Pd = dnnl::reduction::primitive_desc;
   const auto [pd, post_ops] =
-      choose<Pd>(b, node, dst_shape, layout_candidates(b.md(src)),
+      choose<Pd>(b, node, dst_shape, src_candidates(b, node, src),
                  [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
                    return Pd(cpu_engine(), alg->second, src_md, same_layout(src_md, dst_shape), 0.f,
                              0.f, attr, /*allow_empty=*/true);

@@ -14,14 +14,14 @@ void build_resampling(PlanBuilder& b, const Node& node) {
   refuse_operands(node);  // oneDNN 3.2's simple:any accepts one, but reads it in the wrong places
 
   using Pd = dnnl::resampling_forward::primitive_desc;
-  const auto [pd, post_ops] =
-      choose<Pd>(b, node, dst_shape, layout_candidates(b.md(src)),
-                 [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
-                   return Pd(cpu_engine(), dnnl::prop_kind::forward_inference,
-                             alg == "nearest" ? dnnl::algorithm::resampling_nearest
-                                              : dnnl::algorithm::resampling_linear,
-                             src_md, any_md(dst_shape, b.dtype(src)), attr, /*allow_empty=*/true);
-                 });
+  const auto [pd, post_ops] = choose<Pd>(
+      b, node, dst_shape, src_candidates(b, node, src),
+      [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
+        return Pd(cpu_engine(), dnnl::prop_kind::forward_inference,
+                  alg == "nearest" ? dnnl::algorithm::resampling_nearest
+                                   : dnnl::algorithm::resampling_linear,
+                  src_md, any_md(dst_shape, src_md.get_data_type()), attr, /*allow_empty=*/true);
+      });
   emit(b, node, pd, post_ops, pd.dst_desc(), {{DNNL_ARG_SRC, b.require(src, pd.src_desc())}});
 }
 

@@ -14,10 +14,16 @@ void build_softmax(PlanBuilder& b, const Node& node) {
 
   using Pd = dnnl::softmax_forward::primitive_desc;
   const auto [pd, post_ops] = choose<Pd>(
-      b, node, b.shape(src), layout_candidates(b.md(src)),
+      b, node, b.shape(src), src_candidates(b, node, src),
       [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
-        return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, alg, src_md, src_md, axis, attr,
-                  /*allow_empty=*/true);
+        const auto make = [&](const memory::desc& dst_md) {
+          return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, alg, src_md, dst_md, axis,
+                    attr, /*allow_empty=*/true);
+        };
+        const auto dtype = b.result_dtype(node, b.precision());
+        const Pd pd =
+            b.precision() == memory::data_type::f32 ? Pd() : make(with_dtype(src_md, dtype));
+        return pd && !is_reference(pd) ? pd : make(src_md);
       });
   const int value = b.require(src, pd.src_desc());
   emit(b, node, pd, post_ops, pd.dst_desc(), {{DNNL_ARG_SRC, value}},

@@ -12,6 +12,22 @@
 
 namespace dnnl_byoc {
 
+/*! \brief src in the layout of oneDNN's choice, in each data type to try. */
+inline std::vector<memory::desc> any_candidates(const PlanBuilder& b, const Node& node, int src) {
+  std::vector<memory::desc> candidates;
+  for (const auto dtype : b.dtypes_for(node, src))
+    candidates.push_back(any_md(b.shape(src), dtype));
+  return candidates;
+}
+
+/*! \brief Weights in oneDNN's layout: in their own data type, or in src's if there is a precision.
+ */
+inline memory::desc any_weights(const PlanBuilder& b, const Node& node, const memory::dims& shape,
+                                const memory::desc& src_md) {
+  const bool converted = b.precision() != memory::data_type::f32;
+  return any_md(shape, converted ? src_md.get_data_type() : b.dtype(node.inputs[1]));
+}
+
 /*! \brief The descriptor of a node's bias, one number per output channel; empty if it has none. */
 inline memory::desc bias_md(const PlanBuilder& b, const Node& node, memory::dim channels) {
   if (node.inputs.size() < 3) return {};

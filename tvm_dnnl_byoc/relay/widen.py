@@ -1,0 +1,87 @@
+"""Models that come in bf16 or f16, as the same ones in f32 with a precision for their regions."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import tvm
+from tvm import relay
+from tvm.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem
+
+from .dataflow import constant, inputs_of, op_name, post_order, with_body, with_inputs
+
+_PRECISIONS = {"bfloat16": "bf16", "float16": "f16"}
+_HEAVY = ("nn.conv", "nn.dense", "nn.matmul", "nn.batch_matmul")
+
+
+def precision_of(functions: Iterable[relay.Function]) -> str:
+    """Return the precision in which most of the heavy operators compute: f32, bf16 or f16."""
+    counts = dict.fromkeys(("f32", *_PRECISIONS.values()), 0)
+    for function in functions:
+        for expr in post_order(function.body):
+            if (op_name(expr) or "").startswith(_HEAVY):
+                counts[_PRECISIONS.get(_dtype(expr.args[0].checked_type), "f32")] += 1
+    return max(counts, key=counts.get)
+
+
+def widen(function: relay.Function) -> relay.Function:
+    """Return a type-inferred function that computes in f32; its parameters and results stay.
+
+    What TVM's ToMixedPrecision has added disappears, with its rounding. All numbers of the narrow
+    types are numbers of f32, so nothing is less exact than before.
+    """
+    new: dict[Expr, Expr] = {}
+    for old in post_order(function.body):
+        new[old] = _widened(old, [new[e] for e in inputs_of(old)])
+    type_ = function.body.checked_type
+    return with_body(function, _cast(new[function.body], _wide(type_), type_))
+
+
+def _widened(old: Expr, inputs: list[Expr]) -> Expr:
+    """Return what stands for an expression, given what stands for those that it reads."""
+    type_ = old.checked_type
+    if isinstance(old, Constant):
+        return constant(_wide_array(old.data)) if type_.dtype in _PRECISIONS else old
+    if isinstance(old, Tuple | TupleGetItem):
+        return with_inputs(old, inputs)
+    name = op_name(old)
+    if name is None:  # a parameter, control flow, or a call of a function: what they are, they stay
+        types = [e.checked_type for e in inputs_of(old)]
+        inputs = [_cast(e, _wide(t), t) for e, t in zip(inputs, types, strict=True)]
+        return _cast(with_inputs(old, inputs) if inputs else old, type_, _wide(type_))
+    if name == "cast" and _wide(type_) == _wide(old.args[0].checked_type):
+        return inputs[0]  # from a narrow type or to one
+    call = with_inputs(old, inputs)
+    fields = {str(key): old.attrs[key] for key in old.attrs.keys()} if old.attrs else {}
+    narrow = [key for key in ("dtype", "out_dtype") if fields.get(key) in _PRECISIONS]
+    if not narrow:
+        return call
+    fields.update(dict.fromkeys(narrow, "float32"))
+    attrs = tvm.ir.make_node(old.attrs.type_key, **fields)
+    return Call(call.op, call.args, attrs, call.type_args, call.span)
+
+
+def _wide_array(data: tvm.nd.NDArray) -> np.ndarray:
+    array = data.numpy()
+    if data.dtype == "bfloat16":  # which NumPy lacks: the bits, which are f32's upper half
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32)
+
+
+def _dtype(type_: relay.Type) -> str | None:
+    return type_.dtype if isinstance(type_, relay.TensorType) else None
+
+
+def _wide(type_: relay.Type) -> relay.Type:
+    if isinstance(type_, relay.TupleType):
+        return relay.TupleType([_wide(field) for field in type_.fields])
+    return relay.TensorType(type_.shape, "float32") if _dtype(type_) in _PRECISIONS else type_
+
+
+def _cast(expr: Expr, have: relay.Type, want: relay.Type) -> Expr:
+    """Return an expression of one type as one of another, which differs in dtypes only."""
+    if have == want:
+        return expr
+    if isinstance(have, relay.TupleType):
+        fields = zip(have.fields, want.fields, strict=True)
+        return Tuple([_cast(TupleGetItem(expr, i), *pair) for i, pair in enumerate(fields)])
+    return relay.cast(expr, want.dtype)
