@@ -4,6 +4,7 @@ Nothing here imports TVM or the package: the loader module is executed from its 
 format is documented in ``src/engine/graph.h``, the functions in ``src/engine/engine.h``.
 """
 
+import contextlib
 import copy
 import ctypes
 import functools
@@ -189,6 +190,18 @@ def pack(graph, constants, tune="nothing"):
         *(ctypes.byref(text), STORE(store), None),
     )
     return text.value.decode(), packed
+
+
+@contextlib.contextmanager
+def one_thread():
+    """Have measurements on this thread use no other: waking one takes long in tests (conftest)."""
+    openmp = ctypes.CDLL("libgomp.so.1")  # which the engine has loaded
+    threads = openmp.omp_get_max_threads()
+    openmp.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        openmp.omp_set_num_threads(threads)
 
 
 def aligned(shape, dtype, offset=0):

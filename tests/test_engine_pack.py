@@ -144,7 +144,7 @@ def test_another_machine_unpacks(tmp_path):
     np.testing.assert_allclose(np.load(files[2]), expected, atol=1e-5 * np.abs(expected).max())
 
 
-PACKED = {"shape": [16, 8, 3, 3], "strides": [72, 9, 3, 1], "tag": "Abcd16a"}
+PACKED = {"shape": [16, 8, 3, 3], "strides": [72, 9, 3, 1], "tag": "Abcd16a", "dtype": "f32"}
 
 
 @pytest.mark.parametrize(
@@ -163,6 +163,8 @@ PACKED = {"shape": [16, 8, 3, 3], "strides": [72, 9, 3, 1], "tag": "Abcd16a"}
         ({"tag": 5}, "not a well-formed"),
         ({"tag": None}, "not a well-formed"),
         ({"shape": "16"}, "expected a list"),
+        ({"dtype": "f33"}, "expected a oneDNN dtype"),
+        ({"dtype": 32}, "not a well-formed"),
     ],
 )
 def test_wrong_packing(changes, message):
@@ -175,14 +177,21 @@ def test_wrong_packing(changes, message):
     assert message in str(error.value)
 
 
-def test_packed_data_of_another_size():
+@pytest.mark.parametrize(
+    ("dtype", "data", "message"),
+    [
+        ("f32", np.zeros((16, 8, 3, 3), np.float32), r"expected shape \(1152,\), got \(16, "),
+        ("bf16", np.zeros(1152, np.float32), "expected dtype bf16, got DLPack code 2 with 32 bits"),
+    ],
+)
+def test_packed_data_of_another_kind(dtype, data, message):
     graph = Graph()
     graph.output(graph.convolution(graph.input(1, 8, 7, 6), (16, 8, 3, 3)))
     document = graph.document()
-    document["constants"][0]["packed"] = PACKED
+    document["constants"][0]["packed"] = {**PACKED, "dtype": dtype}
     engine = Engine(document)
-    with pytest.raises(InvalidArgument, match=r"constant 0: expected shape \(1152,\), got \(16, "):
-        engine.set_constants(graph.constant_data)
+    with pytest.raises(InvalidArgument, match=f"constant 0: {message}"):
+        engine.set_constants([data])
 
 
 # What is chosen by measurement --------------------------------------------------------------------

@@ -20,7 +20,15 @@ from .progress import Progress
 from .report import print_report
 from .results import BenchmarkResult
 from .runner import Runner
-from .settings import DEFAULT_BATCH_SIZES, MODES, REFERENCE_MODELS, Settings
+from .settings import (
+    DEFAULT_BATCH_SIZES,
+    MODES,
+    PRECISIONS,
+    REFERENCE_MODELS,
+    Settings,
+    in_precision,
+    ours_beside,
+)
 
 _REFERENCE = "reference"
 
@@ -112,6 +120,13 @@ def _parser() -> argparse.ArgumentParser:
         help="dnnl: TVM with oneDNN; tvm: TVM untuned; tvm-autoscheduler: TVM tuned; mxnet: "
         "MXNet's oneDNN subgraph backend; onnxruntime; openvino (default: all, but "
         "tvm-autoscheduler only with --tuning-records or --tuning-trials)",
+    )
+    parser.add_argument(
+        "--precision",
+        default="f32",
+        metavar="NAME,…",
+        help=f"of {', '.join(PRECISIONS)}: the backends that have each, as BACKEND-PRECISION if it "
+        "is not f32 (default: %(default)s)",
     )
     parser.add_argument(
         "--threads",
@@ -248,19 +263,31 @@ def _models(parser: argparse.ArgumentParser, text: str) -> tuple[str, ...]:
 
 
 def _backends(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[str, ...]:
-    known = backends.BACKENDS
+    precisions = _names(parser, "--precision", arguments.precision)
+    for precision in precisions:
+        if precision not in PRECISIONS:
+            parser.error(f"--precision: expected one of {', '.join(PRECISIONS)}, got {precision!r}")
     tuning = arguments.tuning_records or arguments.tuning_trials
+    known = [name for name in backends.BACKENDS if ours_beside(name) == "dnnl"]  # all in f32
     if arguments.backends is None:
-        return tuple(name for name, backend in known.items() if tuning or not backend.tuned)
-    names = _names(parser, "--backends", arguments.backends)
+        names = [name for name in known if tuning or not backends.BACKENDS[name].tuned]
+    else:
+        names = _names(parser, "--backends", arguments.backends)
     for name in names:
         if name not in known:
             parser.error(f"--backends: expected one of {', '.join(known)}, got {name!r}")
-        if known[name].tuned and not tuning:
+        if backends.BACKENDS[name].tuned and not tuning:
             parser.error(
                 f"--backends: expected --tuning-records or --tuning-trials with {name}, got neither"
             )
-    return names
+    found = [in_precision(name, precision) for precision in precisions for name in names]
+    found = [name for name in found if name in backends.BACKENDS]
+    if not found:
+        parser.error(
+            f"--precision: expected a backend that has {', '.join(precisions)}, "
+            f"got {', '.join(names)}"
+        )
+    return tuple(found)
 
 
 def _names(parser: argparse.ArgumentParser, option: str, text: str) -> tuple[str, ...]:

@@ -16,11 +16,13 @@ BASELINE = "mxnet"
 # Okabe and Ito's colours, which all kinds of colour vision tell apart.
 _STYLES = {
     "dnnl": ("this package (TVM + oneDNN)", "#D55E00"),
+    "dnnl-bf16": ("this package, bf16", "#E69F00"),
     "tvm": ("TVM, untuned", "#999999"),
     "tvm-autoscheduler": ("TVM, tuned", "#CC79A7"),
     "mxnet": ("MXNet, oneDNN subgraphs", "#56B4E9"),
     "onnxruntime": ("ONNX Runtime", "#009E73"),
     "openvino": ("OpenVINO", "#0072B2"),
+    "openvino-bf16": ("OpenVINO, bf16", "#F0E442"),
 }
 _METRICS = {
     "latency": "Speed of one inference (p50)",

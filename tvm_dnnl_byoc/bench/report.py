@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .results import BackendResult, BenchmarkResult, ModelResult
-from .settings import Settings
+from .settings import Settings, ours_beside
 from .stats import Percentiles, Spread
 
 _PLAIN_WIDTH = 160  # where the output is not a terminal, which would tell its own
@@ -87,9 +87,10 @@ def _images(result: BackendResult, model: ModelResult, instance: int | None = No
 
 
 def _speedup(model: ModelResult, result: BackendResult, settings: Settings) -> str:
-    if result.backend == "dnnl":
+    ours = ours_beside(result.backend)
+    if result.backend == ours:
         return ""
-    return _ratio(model.relative_speed("dnnl", result.backend, settings.mode))
+    return _ratio(model.relative_speed(ours, result.backend, settings.mode))
 
 
 def _ratio(spread: Spread | None) -> str:

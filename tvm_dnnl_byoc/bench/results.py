@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .settings import Settings
+from .settings import Settings, ours_beside
 from .stats import Percentiles, Spread, images_per_second, ratio_over_rounds
 from .steps import StepSum
 
@@ -202,9 +202,9 @@ class BenchmarkResult:
         )
 
     def _summary(self, model: ModelResult, result: BackendResult) -> dict:
-        speedup = None
-        if result.backend != "dnnl":
-            speedup = model.relative_speed("dnnl", result.backend, self.settings.mode)
+        speedup, ours = None, ours_beside(result.backend)
+        if result.backend != ours:
+            speedup = model.relative_speed(ours, result.backend, self.settings.mode)
         return {
             "milliseconds": asdict(result.percentiles()),
             "instance_milliseconds": [

@@ -9,7 +9,19 @@ REFERENCE_MODELS = (
     *("resnet50_v1b", "inceptionv3", "vgg11_bn", "mobilenet1.0", "mobilenetv2_1.0"),
     *("densenet121", "se_resnext50_32x4d"),
 )
+PRECISIONS = ("f32", "bf16")
 DEFAULT_BATCH_SIZES = {"latency": 1, "throughput": 32, "realtime": 1}
+
+
+def in_precision(backend: str, precision: str) -> str:
+    """Name of a backend in one of `PRECISIONS`."""
+    return backend if precision == "f32" else f"{backend}-{precision}"
+
+
+def ours_beside(backend: str) -> str:
+    """Name of the backend dnnl in the precision of another one."""
+    found = next((p for p in PRECISIONS[1:] if backend.endswith(f"-{p}")), "f32")
+    return in_precision("dnnl", found)
 
 
 @dataclass(frozen=True)

@@ -58,10 +58,10 @@ def partition_for_dnnl(
         Whether to keep the regions in which no operator is worth the way over their border, such
         as a lone softmax. This makes models slower; it is for tests of the operators.
     precision : str, optional
-        ``"f32"``; or ``"bf16"`` or ``"f16"``: what convolutions and matrix products in regions read,
-        and what operators in a region leave to each other. Sums are in f32, as are the inputs and
-        outputs of regions, what a softmax reads, and whatever oneDNN is not fast for otherwise. On
-        a processor without instructions for it, all is in f32, with a warning. By default, it is
+        ``"f32"``; or ``"bf16"`` or ``"f16"``: what convolutions and matrix products in regions
+        read, and what operators in a region leave to each other. Sums are in f32, as are the inputs
+        and outputs of regions, what a softmax reads, and whatever oneDNN is not fast for otherwise.
+        On a processor without instructions for it, all is in f32, with a warning. By default, it is
         that of the model: a model in bf16 or f16, such as TVM's ToMixedPrecision makes, becomes one
         in f32 with that precision. Its parameters and results keep their types.
 

@@ -29,8 +29,11 @@ def widen(function: relay.Function) -> relay.Function:
     What TVM's ToMixedPrecision has added disappears, with its rounding. All numbers of the narrow
     types are numbers of f32, so nothing is less exact than before.
     """
+    exprs = post_order(function.body)
+    if not any(_is_narrow(expr.checked_type) for expr in exprs):
+        return function
     new: dict[Expr, Expr] = {}
-    for old in post_order(function.body):
+    for old in exprs:
         new[old] = _widened(old, [new[e] for e in inputs_of(old)])
     type_ = function.body.checked_type
     return with_body(function, _cast(new[function.body], _wide(type_), type_))
@@ -40,7 +43,7 @@ def _widened(old: Expr, inputs: list[Expr]) -> Expr:
     """Return what stands for an expression, given what stands for those that it reads."""
     type_ = old.checked_type
     if isinstance(old, Constant):
-        return constant(_wide_array(old.data)) if type_.dtype in _PRECISIONS else old
+        return constant(_wide_array(old.data)) if _is_narrow(type_) else old
     if isinstance(old, Tuple | TupleGetItem):
         return with_inputs(old, inputs)
     name = op_name(old)
@@ -51,8 +54,9 @@ def _widened(old: Expr, inputs: list[Expr]) -> Expr:
     if name == "cast" and _wide(type_) == _wide(old.args[0].checked_type):
         return inputs[0]  # from a narrow type or to one
     call = with_inputs(old, inputs)
-    fields = {str(key): old.attrs[key] for key in old.attrs.keys()} if old.attrs else {}
-    narrow = [key for key in ("dtype", "out_dtype") if fields.get(key) in _PRECISIONS]
+    names = [str(field.name) for field in old.attrs.list_field_info()] if old.attrs else []
+    fields = {name: old.attrs[name] for name in names}
+    narrow = [name for name in ("dtype", "out_dtype") if fields.get(name) in _PRECISIONS]
     if not narrow:
         return call
     fields.update(dict.fromkeys(narrow, "float32"))
@@ -71,10 +75,16 @@ def _dtype(type_: relay.Type) -> str | None:
     return type_.dtype if isinstance(type_, relay.TensorType) else None
 
 
+def _is_narrow(type_: relay.Type) -> bool:
+    if isinstance(type_, relay.TupleType):
+        return any(map(_is_narrow, type_.fields))
+    return _dtype(type_) in _PRECISIONS
+
+
 def _wide(type_: relay.Type) -> relay.Type:
     if isinstance(type_, relay.TupleType):
         return relay.TupleType([_wide(field) for field in type_.fields])
-    return relay.TensorType(type_.shape, "float32") if _dtype(type_) in _PRECISIONS else type_
+    return relay.TensorType(type_.shape, "float32") if _is_narrow(type_) else type_
 
 
 def _cast(expr: Expr, have: relay.Type, want: relay.Type) -> Expr:

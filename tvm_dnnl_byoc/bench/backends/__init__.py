@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from . import autoscheduler, dnnl, mxnet, onnxruntime, openvino, tvm
 from .dnnl import import_package
 from .network import Backend, BuildOptions, Network
@@ -11,11 +13,15 @@ __all__ = ["BACKENDS", "BuildOptions", "Network", "environment", "host_target", 
 
 BACKENDS: dict[str, Backend] = {
     "dnnl": Backend(dnnl.build, dnnl.load),
+    "dnnl-bf16": Backend(partial(dnnl.build, precision="bf16"), dnnl.load),
     "tvm": Backend(tvm.build, tvm.load),
     "tvm-autoscheduler": Backend(autoscheduler.build, tvm.load, tuned=True),
     "mxnet": Backend(mxnet.build, mxnet.build),  # it deploys what it builds from
     "onnxruntime": Backend(onnxruntime.build, onnxruntime.build),
     "openvino": Backend(openvino.build, openvino.load),
+    "openvino-bf16": Backend(
+        partial(openvino.build, precision="bf16"), partial(openvino.load, precision="bf16")
+    ),
 }
 
 

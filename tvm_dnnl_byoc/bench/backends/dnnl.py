@@ -12,14 +12,14 @@ from . import tvm
 from .network import BuildOptions, Network
 
 
-def build(directory: Path, options: BuildOptions) -> Network:
+def build(directory: Path, options: BuildOptions, precision: str = "f32") -> Network:
     """Partition the network and build it for the graph executor."""
     package = import_package()
     from ...relay.flops import count_multiply_adds, count_regions
 
     module, params = models.load_relay(directory)
     begin = time.perf_counter()
-    module = package.partition_for_dnnl(module, params)
+    module = package.partition_for_dnnl(module, params, precision=precision)
     partition_seconds = time.perf_counter() - begin
     network = tvm.build_graph_executor(module, None, directory, begin)
     info = package.build_info()

@@ -1,4 +1,4 @@
-"""OpenVINO's CPU plugin, in single precision, one request at a time."""
+"""OpenVINO's CPU plugin, one request at a time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .network import BuildOptions, Network
 _IR = "network.xml"  # the weights are in a .bin beside it
 
 
-def build(directory: Path, options: BuildOptions) -> Network:
+def build(directory: Path, options: BuildOptions, precision: str = "f32") -> Network:
     """Compile the ONNX file."""
     model = onnx_export.find(directory)
-    network = _compile(model, directory, options)
+    network = _compile(model, directory, options, precision)
     network.export = lambda folder: _save(model, folder / _IR)
     return network
 
 
-def load(directory: Path, options: BuildOptions) -> Network:
+def load(directory: Path, options: BuildOptions, precision: str = "f32") -> Network:
     """Compile OpenVINO's own format, which is what its users deploy."""
-    return _compile(directory / _IR, directory, options)
+    return _compile(directory / _IR, directory, options, precision)
 
 
-def _compile(model: Path, directory: Path, options: BuildOptions) -> Network:
+def _compile(model: Path, directory: Path, options: BuildOptions, precision: str) -> Network:
     import openvino as ov
 
     settings = {
@@ -35,8 +35,8 @@ def _compile(model: Path, directory: Path, options: BuildOptions) -> Network:
         "PERFORMANCE_HINT": "LATENCY",
         "NUM_STREAMS": 1,
         "INFERENCE_NUM_THREADS": options.threads,
-        # Where the processor has it, bfloat16 would be taken silently.
-        "INFERENCE_PRECISION_HINT": "f32",
+        # By default it is bf16, silently, where the processor has it.
+        "INFERENCE_PRECISION_HINT": precision,
         # Its default on Linux; but a bound process has its cores already.
         "ENABLE_CPU_PINNING": not options.bound,
     }
