@@ -62,8 +62,9 @@ def partition_for_dnnl(
         read, and what operators in a region leave to each other. Sums are in f32, as are the inputs
         and outputs of regions, what a softmax reads, and whatever oneDNN is not fast for otherwise.
         On a processor without instructions for it, all is in f32, with a warning. By default, it is
-        that of the model: a model in bf16 or f16, such as TVM's ToMixedPrecision makes, becomes one
-        in f32 with that precision. Its parameters and results keep their types.
+        that of the model: one whose convolutions and matrix products are in bf16 or f16, such as
+        TVM's ToMixedPrecision makes, becomes one in f32 with that precision. Its parameters and
+        results keep their types.
 
     Returns
     -------
@@ -98,8 +99,12 @@ def partition(
     # Also the fields of tuples: TVM's MXNet frontend writes batch_norm(…).0 anew for each reader.
     # What is equal but not one would look like several readers.
     result = relay.transform.EliminateCommonSubexpr()(relay.transform.InferType()(result))
-    precision = precision or precision_of(function for _, function in _partitionable(result))
-    for simplify in (widen, canonicalize, combine_activations):
+    own_precision = precision_of(function for _, function in _partitionable(result))
+    precision = precision or own_precision
+    simplifications = [canonicalize, combine_activations]
+    if own_precision != "f32":
+        simplifications.insert(0, widen)
+    for simplify in simplifications:
         result = relay.transform.InferType()(result)
         for var, function in _partitionable(result):
             result[var] = simplify(function)
