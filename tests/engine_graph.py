@@ -309,7 +309,9 @@ class Graph:
     def _draw(self, shape, dtype):
         if dtype == "f32":
             return np.asarray(self.random.uniform(-1, 1, shape) + 0.125, np.float32)
-        return np.asarray(self.random.integers(0, 100, shape), DTYPES[dtype])
+        limits = np.iinfo(DTYPES[dtype])
+        low, high = max(limits.min, -1000), min(limits.max, 1000)
+        return np.asarray(self.random.integers(low, high, shape, endpoint=True), DTYPES[dtype])
 
     def input(self, *shape, dtype="f32"):
         tensor = self._new_id()
@@ -356,6 +358,18 @@ class Graph:
     def mul(self, src0, src1, post_ops=()):
         return self.node("binary", [src0, src1], post_ops, alg="mul")
 
+    def quantize(self, src, scales, zero_points=0, dtype="u8", axis=0):
+        """A quantize; one scale, or a list of them."""
+        return self._convert("quantize", src, scales, zero_points, axis, dtype=dtype)
+
+    def dequantize(self, src, scales, zero_points=0, axis=0):
+        return self._convert("dequantize", src, scales, zero_points, axis)
+
+    def _convert(self, kind, src, scales, zero_points, axis, **attrs):
+        scales = [float(np.float32(scale)) for scale in np.atleast_1d(scales)]
+        zero_points = np.broadcast_to(zero_points, len(scales)).tolist()
+        return self.node(kind, [src], scales=scales, zero_points=zero_points, axis=axis, **attrs)
+
     def reshape(self, src, *shape):
         return self.node("reshape", [src], shape=list(shape))
 
@@ -364,6 +378,10 @@ class Graph:
         return self
 
     def shape_of_external(self, tensor):
+        """Return the shape of an input or a constant, dequantized or not."""
+        for node in self.nodes:
+            if node["kind"] == "dequantize" and node["output"] == tensor:
+                tensor = node["inputs"][0]
         return next(t["shape"] for t in self.inputs + self.constants if t["id"] == tensor)
 
     def tune(self, layout="any", winograd=(), chunk=0):
@@ -461,6 +479,25 @@ def _slice(attrs, x):
     return x[tuple(slice(begin, begin + size) for begin, size in sides)]
 
 
+def _along_axis(attrs, x, values):
+    values = np.asarray(attrs[values], np.float64)
+    if values.size == 1:
+        return values
+    shape = [1] * x.ndim
+    shape[attrs["axis"]] = -1
+    return values.reshape(shape)
+
+
+def _quantize(attrs, x):
+    limits = np.iinfo(DTYPES[attrs["dtype"]])
+    numbers = x / _along_axis(attrs, x, "scales") + _along_axis(attrs, x, "zero_points")
+    return np.clip(np.rint(numbers), limits.min, limits.max)
+
+
+def _dequantize(attrs, x):
+    return _along_axis(attrs, x, "scales") * (x - _along_axis(attrs, x, "zero_points"))
+
+
 def _softmax(attrs, x):
     x = x - x.max(attrs["axis"], keepdims=True)
     total = np.exp(x).sum(attrs["axis"], keepdims=True)
@@ -475,6 +512,8 @@ OPERATIONS = {
     "binary": _binary,
     "batch_normalization": _batch_normalization,
     "softmax": _softmax,
+    "quantize": _quantize,
+    "dequantize": _dequantize,
     "concat": lambda attrs, *srcs: np.concatenate(srcs, attrs["axis"]),
     "matmul": lambda attrs, src, weights: src @ weights,
     "reshape": lambda attrs, x: x.reshape(attrs["shape"]),
@@ -514,10 +553,11 @@ def start(graph):
     return engine
 
 
-def run(engine, inputs, shapes):
+def run(engine, inputs, shapes, dtype=np.float32):
     """Run on arrays; return the outputs, which have the given shapes."""
     # NaN, so that what the engine forgets to write is seen.
-    outputs = [np.full(shape or (1,), np.nan, np.float32) for shape in shapes]
+    nothing = np.nan if np.dtype(dtype).kind == "f" else 77
+    outputs = [np.full(shape or (1,), nothing, dtype) for shape in shapes]
     engine.run_into(inputs, outputs)
     return outputs
 

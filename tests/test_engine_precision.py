@@ -225,11 +225,3 @@ def test_not_a_precision():
         graph.precision = name
         with pytest.raises(InvalidArgument, match="expected precision f32, bf16 or f16"):
             start(graph)
-
-
-def test_only_single_precision_is_converted():
-    graph = Graph()
-    graph.output(graph.eltwise(graph.input(2, 3, dtype="s32")))
-    graph.precision = "bf16"
-    with pytest.raises(InvalidArgument, match="expected tensors in f32, got s32 as tensor 0"):
-        start(graph)

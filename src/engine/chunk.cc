@@ -41,6 +41,8 @@ class Cutter {
         {"batch_normalization", &Cutter::has_batched_src},
         {"layer_normalization", &Cutter::has_batched_src},
         {"eltwise", &Cutter::has_batched_src},
+        {"quantize", &Cutter::has_batched_src},
+        {"dequantize", &Cutter::has_batched_src},
         {"prelu", &Cutter::has_two_operands},
         {"binary", &Cutter::has_two_operands},
         {"matmul", &Cutter::has_matrices},

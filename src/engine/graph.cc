@@ -182,17 +182,11 @@ Tuned parse_tuned(const json& j) {
   return {std::move(choices), j.at("isa").get<std::string>()};
 }
 
-/*! \brief The graph's "precision"; whatever it has to be converted from is in single precision. */
-memory::data_type parse_precision(const json& j, const Graph& graph) {
+memory::data_type parse_precision(const json& j) {
   const auto precision = parse_dtype(j);
   using Type = memory::data_type;
   if (precision != Type::f32 && precision != Type::bf16 && precision != Type::f16)
     throw InvalidArgument(text("graph: expected precision f32, bf16 or f16, got ", j.dump()));
-  for (const auto* tensors : {&graph.inputs, &graph.constants})
-    for (const ExternalTensor& tensor : *tensors)
-      if (tensor.dtype != Type::f32)
-        throw InvalidArgument(text("graph: precision: expected tensors in f32, got ",
-                                   dtype_name(tensor.dtype), " as tensor ", tensor.id));
   return precision;
 }
 
@@ -242,7 +236,7 @@ Graph parse_graph(const json& j) {
   graph.outputs = integers<int>(j.at("outputs"));
   for (int id : graph.outputs) ids.use(id, "the output list");
   graph.num_tensors = ids.num_tensors();
-  if (j.contains("precision")) graph.precision = parse_precision(j.at("precision"), graph);
+  if (j.contains("precision")) graph.precision = parse_precision(j.at("precision"));
   if (j.contains("tuned")) graph.tuned = parse_tuned(j.at("tuned"));
   return graph;
 }
@@ -276,6 +270,7 @@ template memory::dim Node::attr<memory::dim>(const char*) const;
 template float Node::attr<float>(const char*) const;
 template std::string Node::attr<std::string>(const char*) const;
 template memory::dims Node::attr<memory::dims>(const char*) const;
+template std::vector<float> Node::attr<std::vector<float>>(const char*) const;
 
 Graph Graph::parse(const char* text_) {
   try {

@@ -59,6 +59,22 @@ bool computes_in(dnnl::memory::data_type dtype) {
   }
 }
 
+bool adds_up_whole_numbers() {
+  using dnnl::cpu_isa;
+  switch (dnnl::get_effective_cpu_isa()) {
+    case cpu_isa::avx2_vnni:
+    case cpu_isa::avx2_vnni_2:
+    case cpu_isa::avx512_core_vnni:
+    case cpu_isa::avx512_core_bf16:
+    case cpu_isa::avx512_core_fp16:
+    case cpu_isa::avx512_core_amx:
+    case cpu_isa::avx512_core_amx_fp16:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool has_avx2() {
   switch (dnnl::get_effective_cpu_isa()) {
     case dnnl::cpu_isa::isa_default:

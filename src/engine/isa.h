@@ -18,6 +18,9 @@ int channel_block();
 /*! \brief Whether its instructions multiply and add in that data type. */
 bool computes_in(dnnl::memory::data_type dtype);
 
+/*! \brief Whether it multiplies bytes and adds them up in 32 bits, without saturating before. */
+bool adds_up_whole_numbers();
+
 /*! \brief Whether oneDNN uses AVX2, or AVX-512, which has it. */
 bool has_avx2();
 

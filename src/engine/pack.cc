@@ -19,6 +19,7 @@ std::vector<const Plan::Repack*> packable(const Graph& graph, const Plan& plan) 
   std::vector<const Plan::Repack*> found(graph.constants.size(), nullptr);
   std::vector<int> wanted(graph.constants.size(), 0);
   for (const Plan::Repack& repack : plan.repacks()) {
+    if (repack.literal) continue;
     const ExternalTensor& constant = graph.constants[repack.source];
     const bool whole = repack.offset == 0 && count(repack.view.get_dims()) == count(constant.shape);
     if (whole && !repack.transform && repack.view != repack.md && !tag_name(repack.md).empty())

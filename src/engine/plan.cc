@@ -69,7 +69,7 @@ void Plan::load(const std::vector<ExternalTensor>& constants, const std::vector<
   ConstantLoader loader(constants, data);
   constants_.reserve(repacks_.size());
   for (const Repack& repack : repacks_) {
-    constants_.push_back(other ? other->same_constant(repack) : memory());
+    constants_.push_back(other && !repack.literal ? other->same_constant(repack) : repack.literal);
     if (!constants_.back()) constants_.back() = loader.in_place(repack);
     if (constants_.back()) continue;
     constants_.back() = loader.repacked(repack);

@@ -75,14 +75,17 @@ class Plan {
   /*! \brief What a step wants to be computed of a row-major constant. */
   using Transform = std::function<memory(const memory&)>;
 
-  /*! \brief Constant number i of the plan is the graph's number `source`, from byte `offset` on,
-   * seen as `view`, or what `transform` makes of that, in the layout `md`. */
+  /*!
+   * \brief Constant number i of the plan is the graph's number `source`, from byte `offset` on,
+   * seen as `view`, or what `transform` makes of that, in the layout `md`; or a literal.
+   */
   struct Repack {
     int source;
     size_t offset;
     memory::desc view;
     memory::desc md;
     Transform transform;  // empty for none
+    memory literal;       // empty if there is a source
   };
   const std::vector<Repack>& repacks() const { return repacks_; }
 

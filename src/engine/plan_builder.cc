@@ -27,7 +27,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode, Choices choices)
   };
   add_external(graph.inputs, Place::input);
   add_external(graph.constants, Place::raw_constant);
-  find_last_reads();
+  find_readers();
   find_what_stays_in_f32();
 }
 
@@ -41,19 +41,29 @@ Plan PlanBuilder::build() {
   return std::move(plan_);
 }
 
-void PlanBuilder::find_last_reads() {
+void PlanBuilder::find_readers() {
   name_.resize(graph_.num_tensors);
   for (int i = 0; i < graph_.num_tensors; ++i) name_[i] = i;
+  numbers_of_.assign(graph_.num_tensors, -1);
   last_read_.assign(graph_.num_tensors, -1);
+  only_reader_.assign(graph_.num_tensors, nullptr);
+  std::vector<int> readers(graph_.num_tensors, 0);
+  const auto read = [&](int id, int when, const Node* reader) {
+    last_read_[name_[id]] = when;
+    // Who reads what they stand for may read the numbers.
+    if (numbers_of_[id] >= 0) last_read_[name_[numbers_of_[id]]] = when;
+    only_reader_[id] = readers[id]++ == 0 ? reader : nullptr;
+  };
   const int count = static_cast<int>(graph_.nodes.size());
   for (int i = 0; i < count; ++i) {
     const Node& node = graph_.nodes[i];
-    for (int id : node.inputs) last_read_[name_[id]] = i;
+    for (int id : node.inputs) read(id, i, &node);
     for (const PostOp& op : node.post_ops)
-      if (op.has_operand()) last_read_[name_[op.src1]] = i;
+      if (op.has_operand()) read(op.src1, i, &node);
     if (is_view(node)) name_[node.output] = name_[node.inputs[0]];
+    if (node.kind == "dequantize") numbers_of_[node.output] = node.inputs[0];
   }
-  for (int id : graph_.outputs) last_read_[name_[id]] = count;
+  for (int id : graph_.outputs) read(id, count, nullptr);
 }
 
 void PlanBuilder::find_what_stays_in_f32() {
@@ -65,11 +75,29 @@ void PlanBuilder::find_what_stays_in_f32() {
 
 std::vector<memory::data_type> PlanBuilder::dtypes_for(const Node& node, int tensor) const {
   constexpr auto kF32 = memory::data_type::f32;
+  std::vector<memory::data_type> dtypes;
+  if (reads_numbers(node)) dtypes.push_back(dtype(numbers_of(node.inputs[0])));
   const auto now = dtype(tensor);
-  if (precision_ == kF32 || (now != kF32 && now != precision_)) return {now};
-  const auto first = has_weights(node) ? precision_ : now;
-  if (first == kF32) return {kF32};
-  return {first, kF32};
+  const bool converts = precision_ != kF32 && (now == kF32 || now == precision_);
+  dtypes.push_back(converts && has_weights(node) ? precision_ : now);
+  if (converts && dtypes.back() != kF32) dtypes.push_back(kF32);
+  return dtypes;
+}
+
+/*! \brief Whether a node may compute with the numbers that its src and weights stand for. */
+bool PlanBuilder::reads_numbers(const Node& node) const {
+  using Type = memory::data_type;
+  if (!has_weights(node) || !adds_up_whole_numbers()) return false;
+  const int src = node.inputs[0], weights = node.inputs[1];
+  if (numbers_of(src) < 0 || numbers_of(weights) < 0) return false;
+  const Type src_dtype = dtype(numbers_of(src));
+  const Quantization &of_src = quantization(src), &of_weights = quantization(weights);
+  // Each output channel may have a scale: it is the last dimension of a matmul's weights.
+  const int channels = node.kind == "matmul" ? md(weights).get_ndims() - 1 : 0;
+  return (src_dtype == Type::u8 || src_dtype == Type::s8) && of_src.is_per_tensor() &&
+         dtype(numbers_of(weights)) == Type::s8 && is_constant(weights) &&
+         !of_weights.has_zero_points() &&
+         (of_weights.is_per_tensor() || of_weights.axis == channels);
 }
 
 bool PlanBuilder::have_one_dtype(const std::vector<int>& tensors) const {
@@ -79,19 +107,57 @@ bool PlanBuilder::have_one_dtype(const std::vector<int>& tensors) const {
 }
 
 memory::data_type PlanBuilder::result_dtype(const Node& node, memory::data_type dtype) const {
+  const bool whole = dtype == memory::data_type::u8 || dtype == memory::data_type::s8;
+  if (whole && has_weights(node)) {
+    if (const Node* quantizer = quantizer_of(node))
+      return dnnl_byoc::quantization_of(*quantizer, {}).dtype;
+    dtype = precision_;
+  }
   return dtype == precision_ && kept_in_f32_[node.output] ? memory::data_type::f32 : dtype;
+}
+
+void PlanBuilder::defer(const Node& dequantize) {
+  const memory::desc& numbers = md(dequantize.inputs[0]);
+  deferred_[dequantize.output] = {with_dtype(numbers, memory::data_type::f32),
+                                  quantization_of(dequantize, numbers.get_dims())};
+}
+
+const Node* PlanBuilder::quantizer_of(const Node& node) const {
+  const Node* reader = only_reader_[node.output];
+  const bool found = reader && reader->kind == "quantize" &&
+                     reader->attr<std::vector<float>>("scales").size() == 1;
+  return found ? reader : nullptr;
+}
+
+bool PlanBuilder::is_constant(int tensor) const {
+  if (numbers_of(tensor) >= 0) return is_constant(numbers_of(tensor));
+  return storage_of(values_of_[tensor].front()).place == Storage::Place::raw_constant;
+}
+
+int PlanBuilder::first_value(int tensor) {
+  if (values_of_[tensor].empty()) {
+    const memory::desc& wanted = md(tensor);
+    if (is_constant(tensor)) return require(tensor, wanted);
+    const Quantization& how = quantization(tensor);
+    const int from = first_value(numbers_of(tensor)), to = define(tensor, wanted);
+    emit_reorder(from, to, DNNL_ARG_SRC, how);
+  }
+  return values_of_[tensor].front();
 }
 
 bool PlanBuilder::may_overwrite(int tensor) const {
   const int name = name_[tensor];
-  if (last_read_[name] > node_ || !in_arena(first_value(tensor))) return false;
+  if (last_read_[name] > node_ || !is_defined(tensor) || !in_arena(values_of_[tensor].front()))
+    return false;
   // A copy of it may be a part of a concat.
   for (const int value : values_of_[tensor])
     if (storage_of(value).joint) return false;
+  const auto reads_it = [&](int id) {
+    return name_[id] == name || (numbers_of_[id] >= 0 && name_[numbers_of_[id]] == name);
+  };
   const Node& node = graph_.nodes[node_];
-  auto reads = std::count_if(node.inputs.begin(), node.inputs.end(),
-                             [&](int id) { return name_[id] == name; });
-  for (const PostOp& op : node.post_ops) reads += op.has_operand() && name_[op.src1] == name;
+  auto reads = std::count_if(node.inputs.begin(), node.inputs.end(), reads_it);
+  for (const PostOp& op : node.post_ops) reads += op.has_operand() && reads_it(op.src1);
   return reads == 1;
 }
 
@@ -102,6 +168,7 @@ int PlanBuilder::winograd_tile() const {
 }
 
 const memory::desc& PlanBuilder::md(int tensor) const {
+  if (!is_defined(tensor)) return deferred_.at(tensor).md;
   return plan_.values_[values_of_[tensor].front()].md;
 }
 
@@ -172,6 +239,10 @@ int PlanBuilder::require(int tensor, const memory::desc& md) {
   for (int value : values_of_[tensor])
     if (plan_.values_[value].md == md && storage_of(value).place != Storage::Place::raw_constant)
       return value;
+  if (numbers_of(tensor) >= 0 && is_constant(tensor))
+    return add_value(
+        tensor, md,
+        add_constant(first_value(numbers_of(tensor)), md, dequantizing(tensor, md.get_dims())));
   const int from = viewed(tensor, md.get_dims());
   if (storage_of(from).place == Storage::Place::raw_constant)
     return add_value(tensor, md, add_constant(from, md));
@@ -183,7 +254,7 @@ int PlanBuilder::require(int tensor, const memory::desc& md) {
 
 /*! \brief The tensor as a value of another shape: without a copy if its layout allows it. */
 int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
-  int from = values_of_[tensor].front();
+  int from = first_value(tensor);
   if (md(tensor).get_dims() == shape) return from;
   memory::desc view = md(tensor).reshape(shape, /*allow_empty=*/true);
   if (!view) {
@@ -195,8 +266,26 @@ int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
 }
 
 int PlanBuilder::transformed(int tensor, const memory::desc& md, Plan::Transform transform) {
+  if (numbers_of(tensor) >= 0)
+    transform = [first = dequantizing(tensor, shape(tensor)), second = std::move(transform)](
+                    const memory& plain) { return second(first(plain)); };
+  const int source = numbers_of(tensor) < 0 ? tensor : numbers_of(tensor);
   // Not the tensor: nobody else may ask for it.
-  return add_anonymous_value(md, add_constant(first_value(tensor), md, std::move(transform)));
+  return add_anonymous_value(md, add_constant(first_value(source), md, std::move(transform)));
+}
+
+/*! \brief What makes the numbers of a constant what they stand for, in another shape. */
+Plan::Transform PlanBuilder::dequantizing(int tensor, const memory::dims& shape) const {
+  return [how = quantization(tensor), shape](const memory& plain) {
+    return dequantized(plain, how, shape);
+  };
+}
+
+int PlanBuilder::literal(const memory& data) {
+  const memory::desc md = data.get_desc();
+  const int target = static_cast<int>(plan_.repacks_.size());
+  plan_.repacks_.push_back({-1, 0, md, md, {}, data});
+  return add_anonymous_value(md, add_storage(Storage::Place::constant, target, md.get_size()));
 }
 
 int PlanBuilder::add_constant(int value, const memory::desc& md, Plan::Transform transform) {
@@ -204,7 +293,7 @@ int PlanBuilder::add_constant(int value, const memory::desc& md, Plan::Transform
   const Value& from = plan_.values_[value];
   const int storage = add_storage(Storage::Place::constant, target, md.get_size());
   plan_.repacks_.push_back(
-      {storage_of(value).index, from.offset, from.md, md, std::move(transform)});
+      {storage_of(value).index, from.offset, from.md, md, std::move(transform), {}});
   return storage;
 }
 
@@ -228,6 +317,21 @@ void PlanBuilder::emit_reorder(int from, int to) {
        dnnl::reorder::primitive_desc(cpu_engine(), values[from].md, cpu_engine(), values[to].md,
                                      attr),
        {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+void PlanBuilder::emit_reorder(int from, int to, int numbers, const Quantization& quantization) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  std::vector<std::pair<int, int>> args = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+  for (const auto& [arg, data] : quantize_args(numbers, quantization, quantization.mask(), &attr))
+    args.emplace_back(arg, literal(data));
+  const dnnl::reorder::primitive_desc pd(cpu_engine(), md_of(from), cpu_engine(), md_of(to), attr,
+                                         /*allow_empty=*/true);
+  const bool fast = pd && std::string(pd.impl_info_str()).rfind("ref", 0) != 0;
+  if (!pd || (!fast && mode_ == Plan::Mode::support))
+    throw Unsupported(text("expected numbers that oneDNN can quantize or dequantize, got ",
+                           quantization.scales.size(), " scales"));
+  emit(numbers == DNNL_ARG_SRC ? "dequantize" : "quantize", pd, std::move(args));
 }
 
 /*! \brief Lets the last producer write into the caller's memory where it can, else copies. */

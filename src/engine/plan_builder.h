@@ -5,6 +5,7 @@
 #ifndef DNNL_BYOC_ENGINE_PLAN_BUILDER_H_
 #define DNNL_BYOC_ENGINE_PLAN_BUILDER_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "layout.h"
 #include "plan.h"
+#include "quantization.h"
 
 namespace dnnl_byoc {
 
@@ -47,6 +49,7 @@ class PlanBuilder {
   /*! \name A tensor as it is now: its first layout is the one that its producer wrote. */
   ///@{
   const memory::desc& md(int tensor) const;
+  bool is_defined(int tensor) const { return !values_of_[tensor].empty(); }
   memory::dims shape(int tensor) const { return md(tensor).get_dims(); }
   memory::data_type dtype(int tensor) const { return md(tensor).get_data_type(); }
   bool is_plain(int tensor) const { return md(tensor) == plain_md(shape(tensor), dtype(tensor)); }
@@ -63,7 +66,7 @@ class PlanBuilder {
   int transformed(int tensor, const memory::desc& md, Plan::Transform transform);
 
   /*! \brief The value that md() describes. */
-  int first_value(int tensor) const { return values_of_[tensor].front(); }
+  int first_value(int tensor);
 
   const memory::desc& md_of(int value) const { return plan_.values_[value].md; }
   int storage_index(int value) const { return plan_.values_[value].storage; }
@@ -97,10 +100,26 @@ class PlanBuilder {
    */
   bool may_overwrite(int tensor) const;
 
-  /*! \brief Whether a tensor is one of the graph's constants, or a view of one. */
-  bool is_constant(int tensor) const {
-    return storage_of(first_value(tensor)).place == Storage::Place::raw_constant;
+  /*! \brief Whether a tensor is one of the graph's constants, a view of one, or dequantized. */
+  bool is_constant(int tensor) const;
+
+  /*! \name Whole numbers that stand for others, see quantization.h. */
+  ///@{
+  /*! \brief A dequantize's result: there is no value of it until somebody asks for one. */
+  void defer(const Node& dequantize);
+  /*! \brief The tensor of numbers that this one is dequantized from; or -1. */
+  int numbers_of(int tensor) const { return numbers_of_[tensor]; }
+  /*! \brief Whether who reads a tensor in that data type reads the numbers that stand for it. */
+  bool is_numbers(memory::data_type dtype, int tensor) const {
+    return numbers_of(tensor) >= 0 && dtype == this->dtype(numbers_of(tensor));
   }
+  /*! \brief How it is dequantized from them. */
+  const Quantization& quantization(int tensor) const { return deferred_.at(tensor).how; }
+  /*! \brief The quantize, with one scale, that alone reads a node's result; or null. */
+  const Node* quantizer_of(const Node& node) const;
+  /*! \brief A constant that is no tensor of the graph's. */
+  int literal(const memory& data);
+  ///@}
 
   /*! \brief Whether a value lives in memory that belongs to the plan. */
   bool in_arena(int value) const;
@@ -108,6 +127,9 @@ class PlanBuilder {
   /*! \brief Appends a step that runs `pd` on (DNNL_ARG_*, value) pairs. */
   void emit(std::string kind, const dnnl::primitive_desc_base& pd,
             std::vector<std::pair<int, int>> args, std::string post_ops = "");
+
+  /*! \brief Appends a step that quantizes or dequantizes. \param numbers DNNL_ARG_SRC or _DST. */
+  void emit_reorder(int from, int to, int numbers, const Quantization& quantization);
 
   /*! \brief Appends a step that runs a kernel of our own. */
   void emit(std::string kind, std::shared_ptr<const Kernel> kernel,
@@ -120,7 +142,9 @@ class PlanBuilder {
   int viewed(int tensor, const memory::dims& shape);
   int add_constant(int value, const memory::desc& md, Plan::Transform transform = {});
   void emit_reorder(int from, int to);
-  void find_last_reads();
+  Plan::Transform dequantizing(int tensor, const memory::dims& shape) const;
+  bool reads_numbers(const Node& node) const;
+  void find_readers();
   void find_what_stays_in_f32();
   void bind_outputs();
   void plan_memory();
@@ -137,8 +161,15 @@ class PlanBuilder {
   std::vector<std::vector<int>> values_of_;  // by tensor: its values, the producer's first
   std::vector<int> name_;       // by tensor: the first tensor that it may be a view of, or itself
   std::vector<int> last_read_;  // by that first tensor: the last node that reads it by any name
-  std::vector<bool> kept_in_f32_;  // by first tensor
-  int node_ = 0;                   // the node under construction
+  std::vector<bool> kept_in_f32_;         // by first tensor
+  std::vector<int> numbers_of_;           // by tensor: what it is dequantized from; or -1
+  std::vector<const Node*> only_reader_;  // by tensor: the node that alone reads it; or null
+  struct Deferred {
+    memory::desc md;
+    Quantization how;
+  };
+  std::map<int, Deferred> deferred_;  // by dequantized tensor
+  int node_ = 0;                      // the node under construction
 };
 
 }  // namespace dnnl_byoc

@@ -11,8 +11,9 @@ using Seconds = ThreadPolicy::Seconds;
 
 constexpr double kCrowded = 0.75;  // less processor time than that, of the time that passes
 constexpr int kRuns = 3;           // so many before anything is believed
+constexpr Seconds kBrief{0.1};     // no longer: what crowds the machine may be gone already
 // Each trial that fails, and each look that finds the machine still crowded, doubles the pause.
-constexpr Seconds kFirstPause{0.5}, kLongestPause{4}, kLongestPauseBetweenTrials{60};
+constexpr Seconds kFirstPause{0.1}, kLongestPause{4}, kLongestPauseBetweenTrials{60};
 
 }  // namespace
 
@@ -38,7 +39,9 @@ void ThreadPolicy::finished(bool fewer, Seconds passed, Seconds cpu) {
   if (state_ == State::all && !fewer) {
     if (!crowded) runs_ = 0;
     if (crowded) count(&all_);
-    if (runs_ >= kRuns && Clock::now() >= not_before_) enter(State::trial, pause_);
+    crowded_for_ = crowded ? crowded_for_ + passed : Seconds{0};
+    if (runs_ >= kRuns && crowded_for_ > kBrief && Clock::now() >= not_before_)
+      enter(State::trial, pause_);
   } else if (state_ == State::trial && fewer) {
     count(&fewer_);
     if (runs_ < kRuns) return;
@@ -56,6 +59,7 @@ void ThreadPolicy::give_up() { given_up_ = true; }
 void ThreadPolicy::enter(State state, Seconds pause) {
   state_ = state;
   runs_ = 0;
+  crowded_for_ = Seconds{0};
   pause_ = pause;
   not_before_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(pause);
 }

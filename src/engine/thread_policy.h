@@ -42,9 +42,10 @@ class ThreadPolicy {
   std::atomic<bool> given_up_{false};
   std::mutex mutex_;
   std::atomic<State> state_{State::all};  // read without the mutex where it is likely to be all
-  int runs_ = 0;             // in a row: crowded ones, or those of a trial
-  Seconds all_{}, fewer_{};  // what a run takes: a mean that forgets
-  Seconds pause_{};          // to the next trial, or the next look whether it is quiet again
+  int runs_ = 0;                          // in a row: crowded ones, or those of a trial
+  Seconds crowded_for_{};                 // in a row
+  Seconds all_{}, fewer_{};               // what a run takes: a mean that forgets
+  Seconds pause_{};  // to the next trial, or the next look whether it is quiet again
   Clock::time_point not_before_{};
 };
 

@@ -25,6 +25,8 @@ const std::map<std::string, Builder> kBuilders = {
     {"reduction", build_reduction},
     {"prelu", build_prelu},
     {"resampling", build_resampling},
+    {"quantize", build_quantize},
+    {"dequantize", build_dequantize},
     {"concat", build_concat},
     {"reshape", build_reshape},
     {"transpose", build_transpose},
@@ -38,6 +40,7 @@ constexpr size_t kMaxPostOps = 32;  // oneDNN's limit, which its headers do not 
 void build_op(PlanBuilder& b, const Node& node) {
   auto it = kBuilders.find(node.kind);
   if (it == kBuilders.end()) throw InvalidArgument("graph: unknown kind of node: " + node.kind);
+  if (b.is_defined(node.output)) return;  // the node before this quantize has left the numbers
   for (int id : node.inputs)
     for (auto dim : b.shape(id))
       if (dim == 0)

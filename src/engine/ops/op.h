@@ -34,6 +34,8 @@ void build_lrn(PlanBuilder& b, const Node& node);
 void build_reduction(PlanBuilder& b, const Node& node);
 void build_prelu(PlanBuilder& b, const Node& node);
 void build_resampling(PlanBuilder& b, const Node& node);
+void build_quantize(PlanBuilder& b, const Node& node);
+void build_dequantize(PlanBuilder& b, const Node& node);
 void build_concat(PlanBuilder& b, const Node& node);
 void build_reshape(PlanBuilder& b, const Node& node);
 void build_transpose(PlanBuilder& b, const Node& node);

@@ -5,6 +5,11 @@
 namespace dnnl_byoc {
 namespace {
 
+std::string post_op_name(const PostOp& op) {
+  return op.kind == PostOp::Kind::prelu ? "prelu"
+                                        : dnnl_alg_kind2str(static_cast<dnnl_alg_kind_t>(op.alg));
+}
+
 /*! \brief A post-op's operand: the whole result's shape, or one that broadcasts to it. */
 memory::dims operand_shape(const PlanBuilder& b, int tensor, const memory::dims& dst_shape) {
   memory::dims shape = b.shape(tensor);
@@ -30,21 +35,56 @@ int prelu_mask(const memory::dims& weights, const memory::dims& dst_shape) {
   return mask;
 }
 
+bool is_whole(memory::data_type dtype) {
+  return dtype == memory::data_type::u8 || dtype == memory::data_type::s8;
+}
+
+/*! \brief Tells oneDNN what the numbers stand for that the node reads, and those that it leaves. */
+void set_quantization(const PlanBuilder& b, const Node& node, PostOps* variant) {
+  const auto set = [&](int arg, const Quantization& quantization, int mask) {
+    const auto args = quantize_args(arg, quantization, mask, &variant->attr);
+    variant->literals.insert(variant->literals.end(), args.begin(), args.end());
+  };
+  const Quantization& of_weights = b.quantization(node.inputs[1]);
+  const bool grouped = node.attrs.value("groups", 1) > 1;  // their channels are two dimensions
+  const int mask = grouped && !of_weights.is_per_tensor() ? 3 : of_weights.mask();
+  set(DNNL_ARG_SRC, b.quantization(node.inputs[0]), 0);
+  set(DNNL_ARG_WEIGHTS, of_weights, mask);
+  if (const Node* quantizer = b.quantizer_of(node)) {
+    set(DNNL_ARG_DST, quantization_of(*quantizer, {}), 0);
+    variant->result = quantizer->output;
+  }
+}
+
+/*! \brief The tensor that a sum accumulates into, if it adds one in the place of dst. */
+int summand(const PlanBuilder& b, const PostOp& op, memory::data_type dst_dtype) {
+  return is_whole(dst_dtype) ? b.numbers_of(op.src1) : op.src1;
+}
+
 /*! \brief The post-ops with number `sum` of them as oneDNN's in-place sum; -1 for none. */
 PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims& dst_shape,
-                     int sum) {
+                     memory::data_type src_dtype, int sum) {
   PostOps variant;
+  variant.result = node.output;
+  if (has_weights(node) && b.is_numbers(src_dtype, node.inputs[0]))
+    set_quantization(b, node, &variant);
+  const auto dst_dtype = b.result_dtype(node, src_dtype);
   dnnl::post_ops ops;
   for (int i = 0; i < static_cast<int>(node.post_ops.size()); ++i) {
     const PostOp& op = node.post_ops[i];
     std::string name;
     if (i == sum) {
-      ops.append_sum();
-      variant.sum = op.src1;
+      variant.sum = summand(b, op, dst_dtype);
+      if (variant.sum == op.src1) {
+        ops.append_sum();
+      } else {
+        const Quantization& how = b.quantization(op.src1);
+        ops.append_sum(how.scales[0], how.zero_points[0], b.dtype(variant.sum));
+      }
       name = "sum";
     } else if (op.kind == PostOp::Kind::eltwise) {
       ops.append_eltwise(op.alg, op.alpha, op.beta);
-      name = dnnl_alg_kind2str(static_cast<dnnl_alg_kind_t>(op.alg));
+      name = post_op_name(op);
     } else {
       const memory::dims shape = operand_shape(b, op.src1, dst_shape);
       const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(i);
@@ -55,11 +95,11 @@ PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims&
           throw Unsupported(node.kind + ": expected no PReLU as a post-op, got one");
         ops.append_prelu(prelu_mask(shape, dst_shape));
         variant.operands.push_back({arg | DNNL_ARG_WEIGHTS, op.src1, plain});
-        name = "prelu";
+        name = post_op_name(op);
       } else {
         ops.append_binary(op.alg, shape == dst_shape ? any_md(shape, b.dtype(op.src1)) : plain);
         variant.operands.push_back({arg | DNNL_ARG_SRC_1, op.src1, {}});
-        name = dnnl_alg_kind2str(static_cast<dnnl_alg_kind_t>(op.alg));
+        name = post_op_name(op);
       }
     }
     variant.names += (variant.names.empty() ? "" : "+") + name;
@@ -71,19 +111,34 @@ PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims&
 
 }  // namespace
 
+bool can_accumulate(const PlanBuilder& b, const PostOps& variant, const memory::desc& dst_md) {
+  if (variant.sum < 0) return true;
+  const memory::desc summand_md = with_dtype(dst_md, b.dtype(variant.sum));
+  return with_dtype(summand_md, dst_md.get_data_type()) == dst_md;
+}
+
+std::string post_op_names(const Node& node) {
+  std::string names;
+  for (const PostOp& op : node.post_ops) names += (names.empty() ? "" : "+") + post_op_name(op);
+  return names;
+}
+
 std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
-                                      const memory::dims& dst_shape) {
+                                      const memory::dims& dst_shape, memory::data_type src_dtype) {
   std::vector<PostOps> variants;
+  const auto dst_dtype = b.result_dtype(node, src_dtype);
   // Pooling's simple_nchw and simple_nhwc accept a sum but do not compute it.
   for (int i = 0; has_weights(node) && i < static_cast<int>(node.post_ops.size()); ++i) {
     const PostOp& op = node.post_ops[i];
-    if (op.alg == dnnl::algorithm::binary_add && b.shape(op.src1) == dst_shape &&
-        b.may_overwrite(op.src1)) {
-      variants.push_back(make_variant(b, node, dst_shape, i));
-      break;
-    }
+    if (op.alg != dnnl::algorithm::binary_add || b.shape(op.src1) != dst_shape) continue;
+    const int tensor = summand(b, op, dst_dtype);
+    const bool sums = tensor >= 0 && b.may_overwrite(tensor) &&
+                      (tensor == op.src1 || b.quantization(op.src1).is_per_tensor());
+    if (!sums) continue;
+    variants.push_back(make_variant(b, node, dst_shape, src_dtype, i));
+    break;
   }
-  variants.push_back(make_variant(b, node, dst_shape, -1));
+  variants.push_back(make_variant(b, node, dst_shape, src_dtype, -1));
   return variants;
 }
 
@@ -110,13 +165,15 @@ void emit(PlanBuilder& b, const Node& node, const dnnl::primitive_desc_base& pd,
         operand.md.is_zero() ? pd.query_md(dnnl::query::exec_arg_md, operand.arg) : operand.md;
     args.emplace_back(operand.arg, b.require(operand.tensor, md));
   }
+  for (const auto& [arg, data] : post_ops.literals) args.emplace_back(arg, b.literal(data));
   int dst;
   if (post_ops.sum >= 0) {
-    dst = b.define_in(node.output, dst_md, b.require(post_ops.sum, dst_md));
+    const int sum = b.require(post_ops.sum, with_dtype(dst_md, b.dtype(post_ops.sum)));
+    dst = b.define_in(post_ops.result, dst_md, sum);
   } else if (in_place >= 0 && b.in_arena(in_place) && b.md_of(in_place) == dst_md) {
-    dst = b.define_in(node.output, dst_md, in_place);
+    dst = b.define_in(post_ops.result, dst_md, in_place);
   } else {
-    dst = b.define(node.output, dst_md);
+    dst = b.define(post_ops.result, dst_md);
   }
   args.emplace_back(DNNL_ARG_DST, dst);
   b.emit(node.kind, pd, std::move(args), post_ops.names);

@@ -24,9 +24,11 @@ struct PostOpOperand {
 /*! \brief One way to express a node's post-ops. */
 struct PostOps {
   dnnl::primitive_attr attr;  // with a user-mode scratchpad
+  int result = -1;            // tensor: the node's output, or the numbers that stand for it
   int sum = -1;               // tensor that the node accumulates into, or -1
   std::vector<PostOpOperand> operands;
-  std::string names;  // "sum+eltwise_relu"
+  std::vector<std::pair<int, memory>> literals;  // (DNNL_ARG_*, data): scales and zero points
+  std::string names;                             // "sum+eltwise_relu"
 };
 
 /*!
@@ -34,9 +36,11 @@ struct PostOps {
  *
  * An addition of a whole tensor may accumulate in place ("sum") if that tensor may be overwritten;
  * as a "binary" it reads the operand and leaves it alone.
+ * \param src_dtype In which the node reads its src: s8 or u8 if these are numbers that stand for
+ * it.
  */
 std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
-                                      const memory::dims& dst_shape);
+                                      const memory::dims& dst_shape, memory::data_type src_dtype);
 
 /*! \brief For a node that follows its producer: layout_candidates(), in each data type to try. */
 std::vector<memory::desc> src_candidates(const PlanBuilder& b, const Node& node, int tensor);
@@ -59,6 +63,12 @@ inline bool is_gemm(const dnnl::primitive_desc_base& pd) {
   return std::string(pd.impl_info_str()).find("gemm:") != std::string::npos;  // "x64:gemm:jit"
 }
 
+/*! \brief Whether a variant's sum, if it has one, can be had in the layout of dst. */
+bool can_accumulate(const PlanBuilder& b, const PostOps& variant, const memory::desc& dst_md);
+
+/*! \brief "binary_add+eltwise_relu". */
+std::string post_op_names(const Node& node);
+
 /*!
  * \brief The first primitive descriptor that oneDNN has a fast implementation for.
  *
@@ -73,12 +83,11 @@ Choice<PrimitiveDesc> choose(const PlanBuilder& b, const Node& node, const memor
   if (!is_countable(dst_shape))
     throw Unsupported(text(node.kind, ": expected a result of fewer than 2^60 elements, got ",
                            shape_name(dst_shape)));
-  const auto variants = post_op_variants(b, node, dst_shape);
   Choice<PrimitiveDesc> fallback;
   for (const memory::desc& src_md : candidates) {
-    for (const PostOps& variant : variants) {
+    for (const PostOps& variant : post_op_variants(b, node, dst_shape, src_md.get_data_type())) {
       PrimitiveDesc pd = make(src_md, variant.attr);
-      if (!pd) continue;
+      if (!pd || !can_accumulate(b, variant, pd.query_md(dnnl::query::dst_md))) continue;
       if (!is_reference(pd)) return {pd, variant};
       if (!fallback.pd) fallback = {pd, variant};
     }
@@ -86,7 +95,7 @@ Choice<PrimitiveDesc> choose(const PlanBuilder& b, const Node& node, const memor
   if (fallback.pd && b.mode() == Plan::Mode::full) return fallback;
   throw Unsupported(text(node.kind, ": oneDNN has ", fallback.pd ? "only a reference" : "no",
                          " implementation for ", shape_name(b.shape(node.inputs[0])),
-                         node.post_ops.empty() ? "" : " with post-ops " + variants.back().names));
+                         node.post_ops.empty() ? "" : " with post-ops " + post_op_names(node)));
 }
 
 /*!

@@ -24,8 +24,10 @@ inline std::vector<memory::desc> any_candidates(const PlanBuilder& b, const Node
  */
 inline memory::desc any_weights(const PlanBuilder& b, const Node& node, const memory::dims& shape,
                                 const memory::desc& src_md) {
+  const auto dtype = src_md.get_data_type();
+  if (b.is_numbers(dtype, node.inputs[0])) return any_md(shape, memory::data_type::s8);
   const bool converted = b.precision() != memory::data_type::f32;
-  return any_md(shape, converted ? src_md.get_data_type() : b.dtype(node.inputs[1]));
+  return any_md(shape, converted ? dtype : b.dtype(node.inputs[1]));
 }
 
 /*! \brief The descriptor of a node's bias, one number per output channel; empty if it has none. */
@@ -69,9 +71,12 @@ template <typename PrimitiveDesc>
 std::vector<std::pair<int, int>> weighted_args(PlanBuilder& b, const Node& node,
                                                const PrimitiveDesc& pd,
                                                Plan::Transform transform = {}) {
-  const int weights = node.inputs[1];
+  // In whole numbers, these are read, and not what they stand for.
+  const bool numbers = b.is_numbers(pd.src_desc().get_data_type(), node.inputs[0]);
+  const auto tensor = [&](int id) { return numbers ? b.numbers_of(id) : id; };
+  const int src = tensor(node.inputs[0]), weights = tensor(node.inputs[1]);
   std::vector<std::pair<int, int>> args = {
-      {DNNL_ARG_SRC, b.require(node.inputs[0], pd.src_desc())},
+      {DNNL_ARG_SRC, b.require(src, pd.src_desc())},
       {DNNL_ARG_WEIGHTS, transform ? b.transformed(weights, pd.weights_desc(), transform)
                                    : b.require(weights, pd.weights_desc())}};
   if (node.inputs.size() == 3)
