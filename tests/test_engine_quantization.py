@@ -108,7 +108,8 @@ def test_inner_product(dtype, zero_point):
     weights, bias = quantized_weights(graph, (33, 70)), graph.constant(33)
     y = graph.node("inner_product", [src, weights, bias], [eltwise("tanh")])
     steps = check(graph.output(y))
-    if WHOLE and zero_point == 0:
+    if WHOLE:
+        assert steps[-1]["kind"] == ("matmul" if zero_point else "inner_product")
         assert steps[-1]["dtypes"] == {"src": dtype, "weights": "s8", "dst": "f32"}
 
 
@@ -317,3 +318,73 @@ def test_wrong_dtypes(kind):
     graph.output(getattr(graph, kind)(x, 0.5))
     with pytest.raises(InvalidArgument, match=f"{kind}: expected"):
         start(graph)
+
+
+# What is done with numbers before they are dequantized ---------------------------------------------
+
+
+def moved_and_multiplied(move, shape, dst=(16, 16, 3, 3)):
+    """Numbers that are dequantized, moved, and convolved."""
+    graph = Graph()
+    x = quantized_src(graph, shape, "u8", 0)
+    return graph.output(convolution(graph, move(graph, x), dst))
+
+
+MOVES = {
+    "max pooling": lambda g, x: g.pooling(x, "max", (3, 3), strides=2, padding_l=1, padding_r=1),
+    "transpose": lambda g, x: g.node("transpose", [x], axes=[0, 1, 3, 2]),
+    "slice": lambda g, x: g.node("slice", [x], begin=[0, 0, 1, 2], size=[1, 16, 8, 9]),
+    "reshape": lambda g, x: g.reshape(x, 1, 16, 11, 13),
+    "concat": lambda g, x: g.node(
+        "concat",
+        [g.node("slice", [x], begin=[0, 8, 0, 0], size=[1, 8, 13, 11]),
+         g.node("slice", [x], begin=[0, 0, 0, 0], size=[1, 8, 13, 11])],
+        axis=1,
+    ),
+    "quantized again": lambda g, x: g.dequantize(g.quantize(x, 0.02, 0, "u8"), 0.02),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_numbers_are_moved(name):
+    steps = check(moved_and_multiplied(MOVES[name], (1, 16, 13, 11)))
+    assert not {"quantize", "dequantize"} & {s["kind"] for s in steps} or not WHOLE
+    if WHOLE:
+        assert steps[-1]["dtypes"] == {"src": "u8", "weights": "s8", "dst": "f32"}
+
+
+NOT_MOVED = {
+    "average pooling": lambda g, x: g.pooling(x, "avg_exclude_padding", (3, 3)),
+    "max pooling and more": lambda g, x: g.pooling(x, "max", (3, 3), [eltwise("tanh")]),
+    "other numbers in a concat": lambda g, x: g.node(
+        "concat", [x, g.dequantize(g.quantize(x, 0.03, 0, "u8"), 0.03)], axis=2
+    ),
+    "quantized otherwise": lambda g, x: g.dequantize(g.quantize(x, 0.03, 0, "u8"), 0.03),
+    "quantized in another dtype": lambda g, x: g.dequantize(g.quantize(x, 0.02, 0, "s8"), 0.02),
+}
+
+
+@pytest.mark.parametrize("name", NOT_MOVED)
+def test_numbers_that_are_not_moved(name):
+    steps = check(moved_and_multiplied(NOT_MOVED[name], (1, 16, 13, 11)))
+    assert steps[0]["kind"] == "dequantize"
+
+
+def test_transposed_weights_keep_their_scales():
+    graph = Graph()
+    x = quantized_src(graph, (1, 16, 9, 9))
+    weights = quantized_weights(graph, (3, 3, 16, 24), np.geomspace(1e-4, 1e-2, 24), axis=3)
+    weights = graph.node("transpose", [weights], axes=[3, 2, 0, 1])
+    window = {"strides": [1, 1], "dilation": [1, 1], "padding_l": [0, 0], "padding_r": [0, 0]}
+    y = graph.node("convolution", [x, weights], groups=1, **window)
+    steps = check(graph.output(y))
+    if WHOLE:
+        assert steps[-1]["dtypes"] == {"src": "u8", "weights": "s8", "dst": "f32"}
+
+
+def test_weights_whose_scales_a_reshape_would_tear_apart():
+    graph = Graph()
+    weights = quantized_weights(graph, (16, 70), np.geomspace(1e-4, 1e-2, 16))
+    graph.output(graph.reshape(weights, 8, 140))
+    graph.output(graph.reshape(graph.input(2, 3), 3, 2))
+    check(graph)

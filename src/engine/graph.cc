@@ -9,6 +9,7 @@
 #include <set>
 #include <type_traits>
 
+#include "dequantize_later.h"
 #include "error.h"
 
 namespace dnnl_byoc {
@@ -280,7 +281,7 @@ Graph Graph::parse(const char* text_) {
         throw InvalidArgument(text("graph: expected JSON nested less than ", kMaxDepth, " deep"));
       return true;
     };
-    return parse_graph(json::parse(text_, shallow));
+    return dequantize_later(parse_graph(json::parse(text_, shallow)));
   } catch (const json::exception& e) {
     throw InvalidArgument(text("graph: not a well-formed dnnl_byoc graph: ", e.what()));
   }
