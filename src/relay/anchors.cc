@@ -50,6 +50,8 @@ const std::map<std::string, Translate> kAnchors = {
     {"transpose", translate_transpose},
     {"strided_slice", translate_strided_slice},
     {"concatenate", translate_concatenate},
+    {"qnn.quantize", translate_quantize},
+    {"qnn.dequantize", translate_dequantize},
     {"image.resize1d", translate_resize},
     {"image.resize2d", translate_resize},
     {"image.resize3d", translate_resize},

@@ -78,6 +78,8 @@ Anchor translate_reshape(const Source& s);
 Anchor translate_transpose(const Source& s);
 Anchor translate_strided_slice(const Source& s);
 Anchor translate_concatenate(const Source& s);
+Anchor translate_quantize(const Source& s);
+Anchor translate_dequantize(const Source& s);
 Anchor translate_resize(const Source& s);
 Anchor translate_upsampling(const Source& s);
 Anchor translate_repeat(const Source& s);

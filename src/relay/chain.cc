@@ -1,5 +1,7 @@
 #include "chain.h"
 
+#include <set>
+
 #include "anchors.h"
 #include "elementwise.h"
 
@@ -8,10 +10,12 @@ namespace relay {
 namespace {
 
 using json = GraphWriter::json;
-/*! \brief Refuses what no operator here takes: other dtypes, symbolic shapes, scalars. */
-void expect_tensor(const std::string& op, const ObjectRef& expr) {
+
+/*! \brief Refuses what no operator here takes: other dtypes, symbolic shapes. */
+void expect_tensor(const std::string& op, const ObjectRef& expr,
+                   const std::set<std::string>& dtypes) {
   if (is(expr, "relay.Tuple")) {
-    for (const ObjectRef& field : get_array(expr, "fields")) expect_tensor(op, field);
+    for (const ObjectRef& field : get_array(expr, "fields")) expect_tensor(op, field, dtypes);
     return;
   }
   TensorType type;
@@ -20,7 +24,18 @@ void expect_tensor(const std::string& op, const ObjectRef& expr) {
   } catch (const Refusal& e) {
     refuse(op, ": ", e.what());
   }
-  if (type.dtype != "float32") refuse(op, ": expected float32, got ", type.dtype);
+  if (!dtypes.count(type.dtype))
+    refuse(op, ": expected ", *dtypes.begin(), ", got ", type.dtype);
+}
+
+/*! \brief The dtypes of an operator's data, and of its result. */
+std::set<std::string> data_dtypes(const std::string& op) {
+  if (op == "qnn.dequantize") return {"int8", "uint8", "int32"};
+  return {"float32"};
+}
+std::set<std::string> result_dtypes(const std::string& op) {
+  if (op == "qnn.quantize") return {"int8", "uint8"};
+  return {"float32"};
 }
 
 Source make_source(const ObjectRef& call, GraphWriter* graph, const Resolve& resolve) {
@@ -33,7 +48,10 @@ Source make_source(const ObjectRef& call, GraphWriter* graph, const Resolve& res
     op = get_string(attrs, "alg");
   }
   Source s{op, call, call, attrs, get_array(call, "args"), graph, resolve};
-  for (const ObjectRef& arg : s.args) expect_tensor(op, arg);
+  // What a quantization reads besides its data are scales and zero points.
+  const bool quantizes = op == "qnn.quantize" || op == "qnn.dequantize";
+  for (size_t i = 0; i < (quantizes ? 1 : s.args.size()); ++i)
+    expect_tensor(op, s.args[i], data_dtypes(op));
   return s;
 }
 
@@ -114,7 +132,7 @@ int translate_chain(const std::vector<ObjectRef>& chain, GraphWriter* graph,
       refuse("nn.batch_norm: expected only its first output to be used");
     source.result = chain[next++];
   }
-  expect_tensor(source.op, source.result);
+  expect_tensor(source.op, source.result, result_dtypes(source.op));
   source.expect(!source.result_shape().empty(), "expected rank >= 1, got a scalar");
 
   Anchor anchor = translate_anchor(source);

@@ -49,7 +49,12 @@ class RegionTranslator {
       // Reversed, so that the stack yields the first argument first.
       return std::vector<ObjectRef>(array.rbegin(), array.rend());
     };
-    if (is(expr, "relay.Call")) return list(get_array(expr, "args"));
+    if (is(expr, "relay.Call")) {
+      const auto args = get_array(expr, "args");
+      // Their scales and zero points are no tensors of the graph's.
+      if (op_name(expr).rfind("qnn.", 0) == 0) return {args[0]};
+      return list(args);
+    }
     if (is(expr, "relay.Tuple")) return list(get_array(expr, "fields"));
     if (is(expr, "relay.TupleGetItem")) return {get_object(expr, "tuple_value")};
     return {};

@@ -114,6 +114,13 @@ def array_of(expr: Expr) -> np.ndarray | None:
     return expr.data.numpy() if isinstance(expr, Constant) else None
 
 
+def is_constant(expr: Expr) -> bool:
+    """Whether an expression is a constant, or one that is dequantized."""
+    if op_name(expr) == "qnn.dequantize":
+        return all(isinstance(arg, Constant) for arg in expr.args)
+    return isinstance(expr, Constant)
+
+
 def constant(array: np.ndarray) -> Constant:
     """Return an array as a Relay constant of the same dtype."""
     return relay.const(np.asarray(array, order="C"), dtype=str(array.dtype))

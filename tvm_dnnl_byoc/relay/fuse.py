@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import tvm
 from tvm.relay.expr import Expr, TupleGetItem
 
-from .dataflow import count_uses, inputs_of, post_order
+from .dataflow import count_uses, inputs_of, is_constant, post_order
 from .operators import operator_of
 
 _log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def find_chains(body: Expr) -> Chains:
     # An addition of a convolution and a pooling belongs to the convolution, whatever their order.
     for expr in sorted(order, key=is_light):
         operator = operator_of(expr)
-        if operator is None or expr in taken:
+        if operator is None or expr in taken or is_constant(expr):
             continue
         chain = [expr]
         if operator.name == "nn.batch_norm":

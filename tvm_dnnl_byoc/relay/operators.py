@@ -50,7 +50,10 @@ _POST_OPS = (
     "nn.bias_add nn.prelu add subtract multiply divide maximum minimum power nn.relu "
     "nn.leaky_relu clip sigmoid tanh fast_tanh exp fast_exp log sqrt rsqrt abs negative"
 )
-_MOVING = "concatenate nn.batch_flatten reshape squeeze expand_dims transpose strided_slice"
+_ALONE = (
+    "concatenate nn.batch_flatten reshape squeeze expand_dims transpose strided_slice "
+    "qnn.quantize qnn.dequantize"
+)
 
 _OPERATORS = {
     operator.name: operator
@@ -58,7 +61,7 @@ _OPERATORS = {
         *(Operator(name, heavy=True) for name in _HEAVY.split()),
         *(Operator(name) for name in _FUSING.split()),
         *(Operator(name, post_op=True) for name in _POST_OPS.split()),
-        *(Operator(name, fuses=False) for name in _MOVING.split()),
+        *(Operator(name, fuses=False) for name in _ALONE.split()),
     )
 }
 

@@ -7,7 +7,7 @@ from tvm import relay
 from tvm.relay.expr import Constant, Expr, Tuple
 
 from .composed import activation_of
-from .dataflow import inputs_of, op_name, with_inputs
+from .dataflow import inputs_of, is_constant, op_name, with_inputs
 from .units import UnitGraph
 
 
@@ -27,7 +27,7 @@ def build_region(graph: UnitGraph, units: list[int]) -> Region:
         e
         for unit in units
         for e in graph.inputs(unit)
-        if e not in inside and not isinstance(e, Constant)
+        if e not in inside and not is_constant(e)
     )
     local: dict[Expr, Expr] = {e: _param(f"i{n}", e) for n, e in enumerate(inputs)}
     params = list(local.values())

@@ -3,7 +3,7 @@
 from tvm.ir import Op
 from tvm.relay.expr import Constant, Expr, GlobalVar, Tuple, Var
 
-from .dataflow import inputs_of, post_order
+from .dataflow import inputs_of, is_constant, post_order
 from .fuse import find_chains
 from .operators import operator_of
 from .regions import Node
@@ -36,10 +36,10 @@ class UnitGraph:
         # A tuple that only chains read is no unit: they read its fields.
         read = {e for reader in order if reader not in fused for e in inputs_of(reader)} | {body}
         for expr in order:
+            if expr in fused and expr not in chains or isinstance(expr, _VALUES) or is_constant(expr):
+                continue
             if expr in chains:
                 self._add(chains[expr], supported=True)
-            elif expr in fused or isinstance(expr, _VALUES):
-                continue
             elif not isinstance(expr, Tuple) or expr in read:
                 self._add([expr], supported=False)
 
