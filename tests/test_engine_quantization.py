@@ -320,7 +320,7 @@ def test_wrong_dtypes(kind):
         start(graph)
 
 
-# What is done with numbers before they are dequantized ---------------------------------------------
+# What is done with numbers before they are dequantized --------------------------------------------
 
 
 def moved_and_multiplied(move, shape, dst=(16, 16, 3, 3)):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,8 @@ class Mover {
   Graph run() {
     std::vector<Node> nodes;
     std::swap(nodes, graph_.nodes);
+    for (const Node& node : nodes)
+      if (node.kind == "quantize" && has_zero_points(node)) shifted_.insert(node.inputs.at(0));
     for (Node& node : nodes) {
       for (int& id : node.inputs) id = now(id);
       for (PostOp& op : node.post_ops)
@@ -78,8 +81,9 @@ class Mover {
     if (first && node.post_ops.empty())
       if (const auto later = quantization_behind(node, *first))
         return swap(std::move(node), *later);
-    if (node.kind == "inner_product" && first && has_zero_points(*first) &&
-        dequantizer_of(node.inputs[1]))
+    if (node.kind == "inner_product" && first && node.inputs.size() > 1 &&
+        dequantizer_of(node.inputs[1]) &&
+        (has_zero_points(*first) || shifted_.count(node.output)))
       return multiply(std::move(node));
     append(std::move(node));
   }
@@ -92,8 +96,8 @@ class Mover {
            quantize.attrs.value("dtype", "") == dtype_name(dtype->second);
   }
 
-  static bool has_zero_points(const Node& dequantize) {
-    const auto points = dequantize.attr<memory::dims>("zero_points");
+  static bool has_zero_points(const Node& node) {
+    const auto points = node.attr<memory::dims>("zero_points");
     return std::any_of(points.begin(), points.end(), [](memory::dim point) { return point != 0; });
   }
 
@@ -146,6 +150,7 @@ class Mover {
   }
 
   Graph graph_;
+  std::set<int> shifted_;             // tensors that are quantized with a zero point
   std::map<int, int> same_;           // by tensor: the one that it is the same as
   std::map<int, Node> dequantizers_;  // by tensor
   std::map<int, memory::data_type> dtype_of_;

@@ -21,6 +21,7 @@ from .dataflow import (
     with_body,
 )
 from .fold_constants import fold_constant
+from .quantized import simplify_quantized
 from .restate import restate
 from .slices import part_as_slice
 
@@ -37,6 +38,7 @@ def canonicalize(function: relay.Function) -> relay.Function:
     - A batch_norm that stays applies its scale and shift.
     - Padding goes into the convolution or pooling that follows.
     - Parts of a split are slices.
+    - Quantized models: see `simplify_quantized`.
     - Group normalisation, and instance normalisation of a batch, are that of one instance.
     - Linear resizing that oneDNN has no rule for is two matrix products.
     """
@@ -72,6 +74,9 @@ class _Canonicalizer:
         folded = fold_constant(new)
         if folded is not None:
             return folded
+        simplified = simplify_quantized(new, self.uses)
+        if simplified is not None:
+            return simplified
         if name in _KEEP_DATA and same_type(old.args[0], old):
             return new.args[0]
         if name == "add" and new.args[0].same_as(new.args[1]):

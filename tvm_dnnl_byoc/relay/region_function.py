@@ -24,10 +24,7 @@ def build_region(graph: UnitGraph, units: list[int]) -> Region:
     """Return a function of the given units; constants become part of it."""
     inside = {graph.value(unit) for unit in units}
     inputs = dict.fromkeys(
-        e
-        for unit in units
-        for e in graph.inputs(unit)
-        if e not in inside and not is_constant(e)
+        e for unit in units for e in graph.inputs(unit) if e not in inside and not is_constant(e)
     )
     local: dict[Expr, Expr] = {e: _param(f"i{n}", e) for n, e in enumerate(inputs)}
     params = list(local.values())

@@ -36,7 +36,11 @@ class UnitGraph:
         # A tuple that only chains read is no unit: they read its fields.
         read = {e for reader in order if reader not in fused for e in inputs_of(reader)} | {body}
         for expr in order:
-            if expr in fused and expr not in chains or isinstance(expr, _VALUES) or is_constant(expr):
+            if (
+                (expr in fused and expr not in chains)
+                or isinstance(expr, _VALUES)
+                or is_constant(expr)
+            ):
                 continue
             if expr in chains:
                 self._add(chains[expr], supported=True)
