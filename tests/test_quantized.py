@@ -99,9 +99,9 @@ def residual(keep=False):
     """As ONNX Runtime's quantizer writes it: the convolution's result is rounded before the sum."""
     x = rounded(var("x", 1, 16, 12, 11), 0.013)
     y = rounded(relay.nn.relu(convolve(x, 16, 16, seed=1)), 0.02)
-    y = rounded(convolve(y, 16, 16), 0.02, 128)
-    z = quantize(relay.nn.relu(y + x), 0.02)
-    return module(z, y) if keep else module(z)
+    numbers = quantize(convolve(y, 16, 16), 0.02, 128)
+    z = quantize(relay.nn.relu(dequantize(numbers, 0.02, 128) + x), 0.02)
+    return module(z, numbers) if keep else module(z)
 
 
 def test_a_residual_addition():
