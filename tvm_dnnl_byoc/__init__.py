@@ -20,7 +20,8 @@ __version__ = "0.1.0"
 __all__ = ["build_info", "profile"]
 
 if not _RUNTIME_ONLY:
+    from . import quantize
     from .relay import partition_for_dnnl
     from .report import explain
 
-    __all__ += ["explain", "partition_for_dnnl"]
+    __all__ += ["explain", "partition_for_dnnl", "quantize"]

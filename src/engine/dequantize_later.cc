@@ -82,8 +82,7 @@ class Mover {
       if (const auto later = quantization_behind(node, *first))
         return swap(std::move(node), *later);
     if (node.kind == "inner_product" && first && node.inputs.size() > 1 &&
-        dequantizer_of(node.inputs[1]) &&
-        (has_zero_points(*first) || shifted_.count(node.output)))
+        dequantizer_of(node.inputs[1]) && (has_zero_points(*first) || shifted_.count(node.output)))
       return multiply(std::move(node));
     append(std::move(node));
   }

@@ -116,10 +116,11 @@ memory::data_type PlanBuilder::result_dtype(const Node& node, memory::data_type 
   return dtype == precision_ && kept_in_f32_[node.output] ? memory::data_type::f32 : dtype;
 }
 
-void PlanBuilder::defer(const Node& dequantize) {
-  const memory::desc& numbers = md(dequantize.inputs[0]);
-  deferred_[dequantize.output] = {with_dtype(numbers, memory::data_type::f32),
-                                  quantization_of(dequantize, numbers.get_dims())};
+void PlanBuilder::defer(const Node& node) {
+  const int source = node.inputs[0];
+  Quantization how = dnnl_byoc::quantization_of(node, shape(source));
+  const auto dtype = how.dtype == memory::data_type::undef ? memory::data_type::f32 : how.dtype;
+  deferred_[node.output] = {source, with_dtype(md(source), dtype), std::move(how)};
 }
 
 const Node* PlanBuilder::quantizer_of(const Node& node) const {
@@ -131,18 +132,40 @@ const Node* PlanBuilder::quantizer_of(const Node& node) const {
 
 bool PlanBuilder::is_constant(int tensor) const {
   if (numbers_of(tensor) >= 0) return is_constant(numbers_of(tensor));
-  return storage_of(values_of_[tensor].front()).place == Storage::Place::raw_constant;
+  return is_defined(tensor) &&
+         storage_of(values_of_[tensor].front()).place == Storage::Place::raw_constant;
 }
 
 int PlanBuilder::first_value(int tensor) {
-  if (values_of_[tensor].empty()) {
-    const memory::desc& wanted = md(tensor);
+  if (!is_defined(tensor)) {
+    const memory::desc wanted = md(tensor);
     if (is_constant(tensor)) return require(tensor, wanted);
-    const Quantization& how = quantization(tensor);
-    const int from = first_value(numbers_of(tensor)), to = define(tensor, wanted);
-    emit_reorder(from, to, DNNL_ARG_SRC, how);
+    if (convert(tensor, wanted, mode_ == Plan::Mode::full) < 0)
+      throw Unsupported(text("expected numbers that oneDNN can quantize or dequantize, got ",
+                             quantization(tensor).scales.size(), " scales"));
   }
   return values_of_[tensor].front();
+}
+
+/*!
+ * \brief Defines a deferred tensor with descriptor `md`, of its shape.
+ * \return The value; or -1 if oneDNN cannot, or only slowly and that is not wanted.
+ */
+int PlanBuilder::convert(int tensor, const memory::desc& md, bool slowly) {
+  const auto& [source, deferred_md, how] = deferred_.at(tensor);
+  const int from = is_constant(source) ? require(source, this->md(source)) : first_value(source);
+  const bool quantizes = how.dtype != memory::data_type::undef;
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const auto data = quantize_args(quantizes ? DNNL_ARG_DST : DNNL_ARG_SRC, how, how.mask(), &attr);
+  const dnnl::reorder::primitive_desc pd(cpu_engine(), md_of(from), cpu_engine(), md, attr,
+                                         /*allow_empty=*/true);
+  if (!pd || (is_reference(pd) && !slowly)) return -1;
+  const int to = define(tensor, md);
+  std::vector<std::pair<int, int>> args = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+  for (const auto& [arg, values] : data) args.emplace_back(arg, literal(values));
+  emit(quantizes ? "quantize" : "dequantize", pd, std::move(args));
+  return to;
 }
 
 bool PlanBuilder::may_overwrite(int tensor) const {
@@ -243,6 +266,8 @@ int PlanBuilder::require(int tensor, const memory::desc& md) {
     return add_value(
         tensor, md,
         add_constant(first_value(numbers_of(tensor)), md, dequantizing(tensor, md.get_dims())));
+  if (!is_defined(tensor) && this->md(tensor).get_dims() == md.get_dims())
+    if (const int value = convert(tensor, md, /*slowly=*/false); value >= 0) return value;
   const int from = viewed(tensor, md.get_dims());
   if (storage_of(from).place == Storage::Place::raw_constant)
     return add_value(tensor, md, add_constant(from, md));
@@ -317,21 +342,6 @@ void PlanBuilder::emit_reorder(int from, int to) {
        dnnl::reorder::primitive_desc(cpu_engine(), values[from].md, cpu_engine(), values[to].md,
                                      attr),
        {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
-}
-
-void PlanBuilder::emit_reorder(int from, int to, int numbers, const Quantization& quantization) {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  std::vector<std::pair<int, int>> args = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-  for (const auto& [arg, data] : quantize_args(numbers, quantization, quantization.mask(), &attr))
-    args.emplace_back(arg, literal(data));
-  const dnnl::reorder::primitive_desc pd(cpu_engine(), md_of(from), cpu_engine(), md_of(to), attr,
-                                         /*allow_empty=*/true);
-  const bool fast = pd && std::string(pd.impl_info_str()).rfind("ref", 0) != 0;
-  if (!pd || (!fast && mode_ == Plan::Mode::support))
-    throw Unsupported(text("expected numbers that oneDNN can quantize or dequantize, got ",
-                           quantization.scales.size(), " scales"));
-  emit(numbers == DNNL_ARG_SRC ? "dequantize" : "quantize", pd, std::move(args));
 }
 
 /*! \brief Lets the last producer write into the caller's memory where it can, else copies. */

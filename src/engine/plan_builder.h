@@ -105,8 +105,8 @@ class PlanBuilder {
 
   /*! \name Whole numbers that stand for others, see quantization.h. */
   ///@{
-  /*! \brief A dequantize's result: there is no value of it until somebody asks for one. */
-  void defer(const Node& dequantize);
+  /*! \brief The result of a (de)quantize: there is no value of it until somebody asks for one. */
+  void defer(const Node& node);
   /*! \brief The tensor of numbers that this one is dequantized from; or -1. */
   int numbers_of(int tensor) const { return numbers_of_[tensor]; }
   /*! \brief Whether who reads a tensor in that data type reads the numbers that stand for it. */
@@ -121,15 +121,18 @@ class PlanBuilder {
   int literal(const memory& data);
   ///@}
 
+  /*! \brief Whether a tensor is one of the graph's inputs, or a view of one. */
+  bool is_input(int tensor) const {
+    return is_defined(tensor) &&
+           storage_of(values_of_[tensor].front()).place == Storage::Place::input;
+  }
+
   /*! \brief Whether a value lives in memory that belongs to the plan. */
   bool in_arena(int value) const;
 
   /*! \brief Appends a step that runs `pd` on (DNNL_ARG_*, value) pairs. */
   void emit(std::string kind, const dnnl::primitive_desc_base& pd,
             std::vector<std::pair<int, int>> args, std::string post_ops = "");
-
-  /*! \brief Appends a step that quantizes or dequantizes. \param numbers DNNL_ARG_SRC or _DST. */
-  void emit_reorder(int from, int to, int numbers, const Quantization& quantization);
 
   /*! \brief Appends a step that runs a kernel of our own. */
   void emit(std::string kind, std::shared_ptr<const Kernel> kernel,
@@ -142,6 +145,7 @@ class PlanBuilder {
   int viewed(int tensor, const memory::dims& shape);
   int add_constant(int value, const memory::desc& md, Plan::Transform transform = {});
   void emit_reorder(int from, int to);
+  int convert(int tensor, const memory::desc& md, bool slowly);
   Plan::Transform dequantizing(int tensor, const memory::dims& shape) const;
   bool reads_numbers(const Node& node) const;
   void find_readers();
@@ -165,10 +169,11 @@ class PlanBuilder {
   std::vector<int> numbers_of_;           // by tensor: what it is dequantized from; or -1
   std::vector<const Node*> only_reader_;  // by tensor: the node that alone reads it; or null
   struct Deferred {
+    int source;
     memory::desc md;
     Quantization how;
   };
-  std::map<int, Deferred> deferred_;  // by dequantized tensor
+  std::map<int, Deferred> deferred_;  // by tensor
   int node_ = 0;                      // the node under construction
 };
 

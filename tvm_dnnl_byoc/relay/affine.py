@@ -163,12 +163,27 @@ def _outputs_first(root: Call) -> bool:
     return op_name(root) == "nn.dense" or root.attrs.kernel_layout.startswith("OI")
 
 
+def output_axis(root: Call) -> int | None:
+    """Return the axis of a layer's weights along which each index gives another output channel.
+
+    None if there is no such axis: of a depthwise convolution with a multiplier, the outputs may be
+    spread over two.
+    """
+    if _outputs_first(root):
+        return 0
+    axis = root.attrs.kernel_layout.find("O")
+    weights, channels = array_of(root.args[1]), root.attrs.channels
+    if axis < 0 or weights is None or channels is None or weights.shape[axis] != int(channels):
+        return None
+    return axis
+
+
 def _scale_outputs(root: Call, weights: np.ndarray, scale: np.ndarray) -> np.ndarray | None:
     if _outputs_first(root):
         return (weights.reshape(len(scale), -1) * scale[:, None]).reshape(weights.shape)
-    axis = root.attrs.kernel_layout.find("O")
-    if axis < 0 or weights.shape[axis] != len(scale):
-        return None  # depthwise with a multiplier: the outputs are spread over two axes
+    axis = output_axis(root)
+    if axis is None or weights.shape[axis] != len(scale):
+        return None
     return weights * _along(scale, axis, weights.ndim)
 
 

@@ -89,32 +89,52 @@ def partition(
     precision: str | None = None,
 ) -> tuple[tvm.IRModule, list[PartitionedFunction]]:
     """Do as ``partition_for_dnnl``, and say what became of each function."""
-    if not isinstance(mod, tvm.IRModule):
-        raise TypeError(f"expected a tvm.IRModule, got {type(mod).__name__}")
     if precision not in (None, *PRECISIONS):
         raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {precision!r}")
+    result, own_precision = canonical(mod, params)
+    attrs = {
+        "Compiler": "dnnl",
+        "Primitive": 1,
+        "Inline": 1,
+        **_precision_attrs(precision or own_precision),
+    }
+    for var, function in _partitionable(result):
+        result[var] = combine_activations(function)
+    result = relay.transform.InferType()(result)
+    functions = [
+        _partition(result, var, function, keep_light_regions, attrs)
+        for var, function in _partitionable(result)
+    ]
+    return relay.transform.InferType()(result), functions
+
+
+def canonical(mod: tvm.IRModule, params: dict | None = None) -> tuple[tvm.IRModule, str]:
+    """Return a module with its parameters bound, in the form that partitioning looks for.
+
+    Returns
+    -------
+    tuple of tvm.IRModule and str
+        Type-inferred and in f32, and the precision that most of its products came in.
+
+    Raises
+    ------
+    TypeError
+        If ``mod`` is not a Relay module.
+    """
+    if not isinstance(mod, tvm.IRModule):
+        raise TypeError(f"expected a tvm.IRModule, got {type(mod).__name__}")
     result = tvm.IRModule(mod.functions, mod.type_definitions, attrs=mod.attrs)
     if params:
         result["main"] = bind_params_by_name(result["main"], params)
     # Also the fields of tuples: TVM's MXNet frontend writes batch_norm(…).0 anew for each reader.
     # What is equal but not one would look like several readers.
     result = relay.transform.EliminateCommonSubexpr()(relay.transform.InferType()(result))
-    own_precision = precision_of(function for _, function in _partitionable(result))
-    precision = precision or own_precision
-    simplifications = [canonicalize, combine_activations]
-    if own_precision != "f32":
-        simplifications.insert(0, widen)
-    for simplify in simplifications:
+    precision = precision_of(function for _, function in _partitionable(result))
+    for simplify in (canonicalize,) if precision == "f32" else (widen, canonicalize):
         result = relay.transform.InferType()(result)
         for var, function in _partitionable(result):
             result[var] = simplify(function)
-    result = relay.transform.InferType()(result)
-    attrs = {"Compiler": "dnnl", "Primitive": 1, "Inline": 1, **_precision_attrs(precision)}
-    functions = [
-        _partition(result, var, function, keep_light_regions, attrs)
-        for var, function in _partitionable(result)
-    ]
-    return relay.transform.InferType()(result), functions
+    return relay.transform.InferType()(result), precision
 
 
 def _partitionable(mod: tvm.IRModule) -> list[tuple[relay.GlobalVar, relay.Function]]:

@@ -19,9 +19,9 @@ def simplify_quantized(call: Call, uses: Mapping[Expr, int]) -> Expr | None:
     """Return a simpler expression for a call that has to do with quantization, None for none.
 
     - A bias that is dequantized is a constant.
-    - Of a residual addition, the product that gives one operand is clipped to the range of its
-      numbers, but not rounded: the addition is its post-op. What is quantized after it is the same
-      to within that rounding.
+    - Of a residual addition of two operands that are rounded, the product that gives one of them is
+      clipped to the range of its numbers, but not rounded: the addition is its post-op. What is
+      quantized after it is the same to within that rounding.
     """
     name = op_name(call)
     if name == "qnn.dequantize" and is_constant(call) and len(call.args[0].data.shape) <= 1:
@@ -29,7 +29,8 @@ def simplify_quantized(call: Call, uses: Mapping[Expr, int]) -> Expr | None:
     if name == "add":
         for i, operand in enumerate(call.args):
             product = _clipped_product(operand, uses)
-            if product is not None and not isinstance(call.args[1 - i], Constant):
+            other = call.args[1 - i]
+            if product is not None and not isinstance(other, Constant) and not _is_product(other):
                 args = list(call.args)
                 args[i] = product
                 return with_inputs(call, args)
@@ -55,16 +56,20 @@ def _clipped_product(expr: Expr, uses: Mapping[Expr, int]) -> Expr | None:
     if op_name(quantized) != "qnn.quantize" or uses[expr] != 1 or uses[quantized] != 1:
         return None
     product, scale, zero_point = quantized.args
-    root = product
-    if op_name(root) in ("add", "nn.bias_add") and array_of(root.args[1]) is not None:
-        root = root.args[0]
     same = all(_same(a, b) for a, b in zip(quantized.args[1:], expr.args[1:], strict=True))
-    if op_name(root) not in _PRODUCTS or uses[product] != 1 or not same:
+    if not _is_product(product) or uses[product] != 1 or not same:
         return None
     scale, zero_point = array_of(scale).item(), array_of(zero_point).item()
     limits = np.iinfo(quantized.attrs.out_dtype)
     low, high = (scale * (limit - zero_point) for limit in (limits.min, limits.max))
     return relay.clip(product, low, high)
+
+
+def _is_product(expr: Expr) -> bool:
+    """Whether an expression is a product, perhaps with a bias, to which others can be added."""
+    if op_name(expr) in ("add", "nn.bias_add") and array_of(expr.args[1]) is not None:
+        expr = expr.args[0]
+    return op_name(expr) in _PRODUCTS
 
 
 def _same(a: Expr, b: Expr) -> bool:

@@ -5,6 +5,8 @@
 #ifndef DNNL_BYOC_ENGINE_OPS_OP_H_
 #define DNNL_BYOC_ENGINE_OPS_OP_H_
 
+#include <string>
+
 #include "../plan_builder.h"
 
 namespace dnnl_byoc {
@@ -17,6 +19,11 @@ bool has_weights(const Node& node);
 
 /*! \brief Whether a node's output may be its input's memory in another guise. */
 bool is_view(const Node& node);
+
+/*! \brief Whether an implementation is one of oneDNN's slow ones, for reference. */
+inline bool is_reference(const dnnl::primitive_desc_base& pd) {
+  return std::string(pd.impl_info_str()).rfind("ref", 0) == 0;
+}
 
 // One file each; the kinds are documented in graph.h.
 void build_convolution(PlanBuilder& b, const Node& node);

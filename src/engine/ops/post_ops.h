@@ -55,10 +55,6 @@ struct Choice {
   PostOps post_ops;
 };
 
-inline bool is_reference(const dnnl::primitive_desc_base& pd) {
-  return std::string(pd.impl_info_str()).rfind("ref", 0) == 0;
-}
-
 inline bool is_gemm(const dnnl::primitive_desc_base& pd) {
   return std::string(pd.impl_info_str()).find("gemm:") != std::string::npos;  // "x64:gemm:jit"
 }

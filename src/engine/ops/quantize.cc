@@ -13,15 +13,13 @@ void expect_one(const PlanBuilder& b, const Node& node) {
 
 void build_quantize(PlanBuilder& b, const Node& node) {
   expect_one(b, node);
-  const int src = node.inputs[0];
-  const Quantization how = quantization_of(node, b.shape(src));
   using Type = memory::data_type;
-  const auto dtype = b.dtype(src);
+  const auto dtype = b.dtype(node.inputs[0]);
   expect(dtype == Type::f32 || dtype == Type::bf16 || dtype == Type::f16, b, node,
          "a floating-point src");
-  const int from = b.is_constant(src) ? b.require(src, b.md(src)) : b.first_value(src);
-  const int to = b.define(node.output, with_dtype(b.md_of(from), how.dtype));
-  b.emit_reorder(from, to, DNNL_ARG_DST, how);
+  b.defer(node);
+  // An input stays as it is; it is quantized right into the layout that is asked for.
+  if (!b.is_input(node.inputs[0])) b.first_value(node.output);
 }
 
 void build_dequantize(PlanBuilder& b, const Node& node) {

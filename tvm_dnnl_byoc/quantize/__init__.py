@@ -1,0 +1,13 @@
+"""Post-training quantization: from a float32 Relay module and real inputs to one in int8.
+
+``calibrate`` runs the model and writes down what it sees as a `Recipe`, which can be edited, saved,
+and used without the data; ``convert`` applies it. What ``convert`` returns is for
+``partition_for_dnnl``, like any model that comes quantized.
+"""
+
+from .calibrate import calibrate
+from .convert import convert
+from .observers import OBSERVERS
+from .recipe import Recipe
+
+__all__ = ["OBSERVERS", "Recipe", "calibrate", "convert"]

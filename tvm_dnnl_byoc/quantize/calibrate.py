@@ -1,0 +1,103 @@
+"""Runs a model on real inputs, to see which values its tensors take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import tvm
+from tvm import relay
+from tvm.contrib import graph_executor
+
+from ..relay.partition import canonical, partition_for_dnnl
+from .layers import find_layers
+from .observers import OBSERVERS, MinMax
+from .recipe import Layer, Recipe, Tensor
+
+Inputs = Mapping[str, np.ndarray] | np.ndarray
+
+
+def calibrate(
+    mod: tvm.IRModule,
+    params: dict | None,
+    data: Iterable[Inputs],
+    observer: str = "entropy",
+    target: str = "llvm",
+) -> Recipe:
+    """Find the scales of a model's tensors.
+
+    Parameters
+    ----------
+    mod : tvm.IRModule
+        A float32 Relay module with ``main``. It is not changed.
+    params : dict of str to tvm.nd.NDArray or numpy.ndarray
+        The weights, without which there is nothing to quantize.
+    data : iterable of dict of str to numpy.ndarray, or of numpy.ndarray
+        Inputs like those to come, a hundred or so; an array alone for a model with one input.
+    observer : str
+        ``"minmax"``, ``"moving_average"``, ``"percentile"``, ``"entropy"`` or ``"mse"``.
+    target : str
+        For what stays in TVM.
+
+    Returns
+    -------
+    Recipe
+
+    Raises
+    ------
+    ValueError
+        If there is no such observer, no layer to quantize, or no data.
+    """
+    if observer not in OBSERVERS:
+        raise ValueError(f"observer: expected one of {', '.join(OBSERVERS)}, got {observer!r}")
+    main = canonical(mod, params)[0]["main"]
+    found = find_layers(main.body)
+    if not found.layers:
+        raise ValueError(
+            "calibrate: expected a model with convolutions or dense layers whose weights are "
+            "constant, got none: are the params given?"
+        )
+    body = relay.Tuple(list(found.tensors.values()))
+    run = _runner(relay.Function(main.params, body), target)
+    seen: dict[str, MinMax] = {name: OBSERVERS[observer]() for name in found.tensors}
+    inputs = 0
+    for item in _with_progress(data):
+        values = item if isinstance(item, Mapping) else {main.params[0].name_hint: item}
+        for entry, value in zip(seen.values(), run(values), strict=True):
+            entry.update(value)
+        inputs += 1
+    if not inputs:
+        raise ValueError("data: expected at least one input, got none")
+    return Recipe(
+        observer,
+        {name: _tensor(entry) for name, entry in seen.items()},
+        {name: Layer(layer.data) for name, layer in found.layers.items()},
+    )
+
+
+def _tensor(seen: MinMax) -> Tensor:
+    dtype, levels = ("s8", 127) if seen.negative else ("u8", 255)
+    limit = seen.limit(levels)
+    return Tensor(dtype, float(np.float32(limit / levels)) if limit > 0 else 1.0)
+
+
+def _runner(function: relay.Function, target: str):
+    """Return what runs a function, by oneDNN as far as may be, and gives all of its outputs."""
+    module = partition_for_dnnl(tvm.IRModule.from_expr(function))
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(module, target)
+    executor = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+
+    def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        executor.run(**inputs)
+        return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
+
+    return run
+
+
+def _with_progress(data: Iterable[Inputs]) -> Iterable[Inputs]:
+    try:
+        from rich.progress import track
+    except ImportError:  # it comes with [report]
+        return data
+    return track(data, "calibrating", transient=True)

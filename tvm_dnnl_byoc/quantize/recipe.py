@@ -1,0 +1,104 @@
+"""What a model is quantized by: data, to be looked at, edited, and used without calibration."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+_FORMAT, _VERSION = "dnnl_byoc.quantization", 1
+
+
+@dataclass
+class Tensor:
+    """Numbers that stand for a tensor: real = scale · number.
+
+    Attributes
+    ----------
+    dtype : str
+        ``"u8"`` if it was never negative, else ``"s8"``.
+    scale : float
+    """
+
+    dtype: str
+    scale: float
+
+
+@dataclass
+class Layer:
+    """A convolution or dense layer.
+
+    Attributes
+    ----------
+    data : str
+        The name of the tensor that it reads.
+    quantize : bool
+        Whether it computes in int8.
+    """
+
+    data: str
+    quantize: bool = True
+
+
+@dataclass
+class Recipe:
+    """How a model is quantized.
+
+    Attributes
+    ----------
+    observer : str
+        That chose the scales.
+    tensors : dict of str to Tensor
+    layers : dict of str to Layer
+        In the order of the model, called ``conv2d_0``, ``conv2d_1``, …, ``dense_0``, ….
+    """
+
+    observer: str
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    layers: dict[str, Layer] = field(default_factory=dict)
+
+    def keep(self, *names: str) -> Recipe:
+        """Keep layers in float32, by name, or as ``"first"`` and ``"last"``; returns the recipe.
+
+        Raises
+        ------
+        ValueError
+            If there is no such layer.
+        """
+        order = list(self.layers)
+        ends = {"first": order[:1], "last": order[-1:]}
+        for name in names:
+            found = ends.get(name, [name])
+            if not found or found[0] not in self.layers:
+                raise ValueError(f"keep: expected one of {', '.join(order)}, got {name!r}")
+            self.layers[found[0]].quantize = False
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON."""
+        document = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
+        Path(path).write_text(json.dumps(document, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Recipe:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is something else, or of another version.
+        """
+        try:
+            document = json.loads(Path(path).read_text())
+            got = f"{document['format']} {document['version']}"
+            if got == f"{_FORMAT} {_VERSION}":
+                return cls(
+                    document["observer"],
+                    {name: Tensor(**entry) for name, entry in document["tensors"].items()},
+                    {name: Layer(**entry) for name, entry in document["layers"].items()},
+                )
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(
+                f"{path}: expected a recipe as Recipe.save writes it: {error}"
+            ) from None
+        raise ValueError(f"{path}: expected {_FORMAT} {_VERSION}, got {got}")
