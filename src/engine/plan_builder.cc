@@ -119,7 +119,7 @@ memory::data_type PlanBuilder::result_dtype(const Node& node, memory::data_type 
 void PlanBuilder::defer(const Node& node) {
   const int source = node.inputs[0];
   Quantization how = dnnl_byoc::quantization_of(node, shape(source));
-  const auto dtype = how.dtype == memory::data_type::undef ? memory::data_type::f32 : how.dtype;
+  const auto dtype = how.dtype == memory::data_type::undef ? precision_ : how.dtype;
   deferred_[node.output] = {source, with_dtype(md(source), dtype), std::move(how)};
 }
 

@@ -24,8 +24,7 @@ void expect_tensor(const std::string& op, const ObjectRef& expr,
   } catch (const Refusal& e) {
     refuse(op, ": ", e.what());
   }
-  if (!dtypes.count(type.dtype))
-    refuse(op, ": expected ", *dtypes.begin(), ", got ", type.dtype);
+  if (!dtypes.count(type.dtype)) refuse(op, ": expected ", *dtypes.begin(), ", got ", type.dtype);
 }
 
 /*! \brief The dtypes of an operator's data, and of its result. */

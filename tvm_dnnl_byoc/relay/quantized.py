@@ -19,6 +19,7 @@ def simplify_quantized(call: Call, uses: Mapping[Expr, int]) -> Expr | None:
     """Return a simpler expression for a call that has to do with quantization, None for none.
 
     - A bias that is dequantized is a constant.
+    - What a concat puts together is quantized as the whole is.
     - Of a residual addition of two operands that are rounded, the product that gives one of them is
       clipped to the range of its numbers, but not rounded: the addition is its post-op. What is
       quantized after it is the same to within that rounding.
@@ -26,11 +27,15 @@ def simplify_quantized(call: Call, uses: Mapping[Expr, int]) -> Expr | None:
     name = op_name(call)
     if name == "qnn.dequantize" and is_constant(call) and len(call.args[0].data.shape) <= 1:
         return constant(dequantized(call))
+    if name == "qnn.quantize" and op_name(call.args[0]) == "concatenate":
+        return _parts_alike(call, uses)
     if name == "add":
         for i, operand in enumerate(call.args):
-            product = _clipped_product(operand, uses)
+            product = _unrounded(operand, uses)
             other = call.args[1 - i]
-            if product is not None and not isinstance(other, Constant) and not _is_product(other):
+            if product is None or not _is_product(product.args[0]):
+                continue
+            if not isinstance(other, Constant) and not _is_product(other):
                 args = list(call.args)
                 args[i] = product
                 return with_inputs(call, args)
@@ -47,22 +52,58 @@ def dequantized(call: Call) -> np.ndarray:
     return (scales.astype("float64") * (numbers.astype("int64") - zero_points)).astype("float32")
 
 
-def _clipped_product(expr: Expr, uses: Mapping[Expr, int]) -> Expr | None:
-    """Return dequantize(quantize(x)) without rounding, if x is a product, perhaps with a bias.
+def _unrounded(expr: Expr, uses: Mapping[Expr, int]) -> Call | None:
+    """Return clip(x), to the range of the numbers, for a dequantize(quantize(x)).
 
-    None if it is something else, or if anybody else reads it.
+    None if it is something else, or if anybody else reads it or the numbers.
     """
     quantized = expr.args[0] if op_name(expr) == "qnn.dequantize" else None
     if op_name(quantized) != "qnn.quantize" or uses[expr] != 1 or uses[quantized] != 1:
         return None
-    product, scale, zero_point = quantized.args
-    same = all(_same(a, b) for a, b in zip(quantized.args[1:], expr.args[1:], strict=True))
-    if not _is_product(product) or uses[product] != 1 or not same:
+    if _quantization(quantized) is None or _quantization(quantized) != _quantization(expr):
         return None
-    scale, zero_point = array_of(scale).item(), array_of(zero_point).item()
+    _, scale, zero_point = _quantization(quantized)
     limits = np.iinfo(quantized.attrs.out_dtype)
     low, high = (scale * (limit - zero_point) for limit in (limits.min, limits.max))
-    return relay.clip(product, low, high)
+    return relay.clip(quantized.args[0], low, high)
+
+
+def _parts_alike(call: Call, uses: Mapping[Expr, int]) -> Expr | None:
+    """Quantize the parts of a concat as the whole: their numbers are then put together.
+
+    A part that is rounded already, for this concat alone, is rounded once.
+    """
+    concat, *how = call.args
+    if uses[concat] != 1 or _quantization(call) is None:
+        return None
+    parts = list(concat.args[0].fields)
+    for i, part in enumerate(parts):
+        if op_name(part) != "qnn.dequantize" or _quantization(part) == _quantization(call):
+            continue
+        exact = _unrounded(part, uses)
+        numbers = relay.qnn.quantize(
+            part if exact is None else exact, *how, out_dtype=call.attrs.out_dtype
+        )
+        parts[i] = relay.qnn.dequantize(numbers, *how)
+    if all(new.same_as(old) for new, old in zip(parts, concat.args[0].fields, strict=True)):
+        return None
+    whole = with_inputs(concat, [with_inputs(concat.args[0], parts)])
+    return with_inputs(call, [whole, *how])
+
+
+def _quantization(call: Call) -> tuple[str, float, int] | None:
+    """Return dtype, scale and zero point of a (de)quantize with one constant scale, else None."""
+    quantizes = op_name(call) == "qnn.quantize"
+    values = [array_of(arg) for arg in call.args[1:]]
+    if any(value is None or value.size != 1 for value in values):
+        return None
+    dtype = call.attrs.out_dtype if quantizes else _numbers_dtype(call.args[0])
+    return (dtype, *(value.item() for value in values))
+
+
+def _numbers_dtype(expr: Expr) -> str:
+    """Return the dtype of what a dequantize reads: a rewritten quantize has no type yet."""
+    return expr.attrs.out_dtype if op_name(expr) == "qnn.quantize" else expr.checked_type.dtype
 
 
 def _is_product(expr: Expr) -> bool:
@@ -70,8 +111,3 @@ def _is_product(expr: Expr) -> bool:
     if op_name(expr) in ("add", "nn.bias_add") and array_of(expr.args[1]) is not None:
         expr = expr.args[0]
     return op_name(expr) in _PRODUCTS
-
-
-def _same(a: Expr, b: Expr) -> bool:
-    a, b = array_of(a), array_of(b)
-    return a is not None and b is not None and a.size == b.size == 1 and a.item() == b.item()
