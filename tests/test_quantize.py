@@ -69,7 +69,7 @@ def outputs(mod, data=DATA):
 @pytest.mark.parametrize("observer", OBSERVERS)
 def test_the_answers_stay(observer):
     recipe = quantize.calibrate(network(), {}, DATA, observer=observer)
-    lib, got = outputs(quantize.convert(network(), {}, recipe))
+    _, got = outputs(quantize.convert(network(), {}, recipe))
     _, expected = outputs(network())
     assert min(map(cosine, got, expected)) > 0.995
     assert not np.array_equal(got[0], expected[0])

@@ -1,6 +1,7 @@
 #include "chain.h"
 
 #include <set>
+#include <utility>
 
 #include "anchors.h"
 #include "elementwise.h"
@@ -27,14 +28,20 @@ void expect_tensor(const std::string& op, const ObjectRef& expr,
   if (!dtypes.count(type.dtype)) refuse(op, ": expected ", *dtypes.begin(), ", got ", type.dtype);
 }
 
+using Dtypes = std::set<std::string>;
+
 /*! \brief The dtypes of an operator's data, and of its result. */
-std::set<std::string> data_dtypes(const std::string& op) {
-  if (op == "qnn.dequantize") return {"int8", "uint8", "int32"};
-  return {"float32"};
-}
-std::set<std::string> result_dtypes(const std::string& op) {
-  if (op == "qnn.quantize") return {"int8", "uint8"};
-  return {"float32"};
+std::pair<Dtypes, Dtypes> dtypes_of(const std::string& op) {
+  const Dtypes real = {"float32"}, numbers = {"int8", "uint8"},
+               either = {"float32", "int8", "uint8"};
+  static const std::set<std::string> kMoves = {
+      "concatenate", "reshape",       "squeeze",       "expand_dims",   "nn.batch_flatten",
+      "transpose",   "strided_slice", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d",
+  };
+  if (op == "qnn.quantize") return {real, numbers};
+  if (op == "qnn.dequantize") return {{"int8", "uint8", "int32"}, real};
+  if (kMoves.count(op)) return {either, either};
+  return {real, real};
 }
 
 Source make_source(const ObjectRef& call, GraphWriter* graph, const Resolve& resolve) {
@@ -50,7 +57,7 @@ Source make_source(const ObjectRef& call, GraphWriter* graph, const Resolve& res
   // What a quantization reads besides its data are scales and zero points.
   const bool quantizes = op == "qnn.quantize" || op == "qnn.dequantize";
   for (size_t i = 0; i < (quantizes ? 1 : s.args.size()); ++i)
-    expect_tensor(op, s.args[i], data_dtypes(op));
+    expect_tensor(op, s.args[i], dtypes_of(op).first);
   return s;
 }
 
@@ -131,7 +138,7 @@ int translate_chain(const std::vector<ObjectRef>& chain, GraphWriter* graph,
       refuse("nn.batch_norm: expected only its first output to be used");
     source.result = chain[next++];
   }
-  expect_tensor(source.op, source.result, result_dtypes(source.op));
+  expect_tensor(source.op, source.result, dtypes_of(source.op).second);
   source.expect(!source.result_shape().empty(), "expected rank >= 1, got a scalar");
 
   Anchor anchor = translate_anchor(source);

@@ -12,6 +12,7 @@ from tvm.relay.expr import Expr, Tuple
 from .canonicalize import canonicalize
 from .composed import activation_of, combine_activations, spelled_out
 from .dataflow import inputs_of, with_body, with_inputs
+from .qnn import has_qnn, qdq_of_qnn
 from .region_function import build_region
 from .regions import find_regions
 from .units import UnitGraph
@@ -130,11 +131,16 @@ def canonical(mod: tvm.IRModule, params: dict | None = None) -> tuple[tvm.IRModu
     # What is equal but not one would look like several readers.
     result = relay.transform.EliminateCommonSubexpr()(relay.transform.InferType()(result))
     precision = precision_of(function for _, function in _partitionable(result))
-    for simplify in (canonicalize,) if precision == "f32" else (widen, canonicalize):
-        result = relay.transform.InferType()(result)
+    for wanted, simplify in (
+        (lambda function: precision != "f32", widen),
+        (has_qnn, qdq_of_qnn),
+        (lambda function: True, canonicalize),
+    ):
         for var, function in _partitionable(result):
-            result[var] = simplify(function)
-    return relay.transform.InferType()(result), precision
+            if wanted(function):
+                result[var] = simplify(function)
+        result = relay.transform.InferType()(result)
+    return result, precision
 
 
 def _partitionable(mod: tvm.IRModule) -> list[tuple[relay.GlobalVar, relay.Function]]:
