@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 INPUT_NAME = "data"
 MXNET_FILES = ("mxnet-symbol.json", "mxnet-0000.params")
 
+QUANTIZED_ONNX = "quantized.onnx"
+_QUANTIZATION = "quantization"
 _TO_RELAY = "conversion to Relay"
 
 _LARGE_INPUTS = ("inception", "xception")
@@ -187,6 +189,39 @@ def save(prepared: PreparedModel, directory: Path) -> None:
         (directory / "relay.json").write_text(tvm.ir.save_json(module))
         (directory / "relay.params").write_bytes(tvm.runtime.save_param_dict(params))
     onnx_export.save(prepared, directory)
+
+
+def save_quantized(directory: Path, seed: int) -> None:
+    """Quantize what `save` wrote for TVM, and write the result for TVM and, in QDQ form, as ONNX.
+
+    The scales come from a few random inputs beside the one that is measured.
+    """
+    import tvm
+
+    from ..quantize import calibrate, convert, to_onnx
+
+    with conversion.attempt(directory, _QUANTIZATION):
+        module, params = load_relay(directory)
+        data = np.load(directory / "data.npy")
+        rng = np.random.default_rng(seed)
+        inputs = [data, *(rng.standard_normal(data.shape, np.float32) for _ in range(3))]
+        quantized = convert(module, params, calibrate(module, params, inputs, "minmax"))
+        (directory / "quantized.json").write_text(tvm.ir.save_json(quantized))
+        (directory / QUANTIZED_ONNX).write_bytes(to_onnx(quantized).SerializeToString())
+
+
+def load_quantized(directory: Path) -> tvm.IRModule:
+    """Read what `save_quantized` wrote for TVM."""
+    import tvm
+
+    conversion.check(directory, _QUANTIZATION)
+    return tvm.ir.load_json((directory / "quantized.json").read_text())
+
+
+def find_quantized(directory: Path) -> Path:
+    """Return the ONNX file that `save_quantized` wrote."""
+    conversion.check(directory, _QUANTIZATION)
+    return directory / QUANTIZED_ONNX
 
 
 def load_relay(directory: Path) -> tuple[tvm.IRModule, dict[str, tvm.nd.NDArray]]:

@@ -17,12 +17,15 @@ BASELINE = "mxnet"
 _STYLES = {
     "dnnl": ("this package (TVM + oneDNN)", "#D55E00"),
     "dnnl-bf16": ("this package, bf16", "#E69F00"),
+    "dnnl-int8": ("this package, int8", "#A0522D"),
     "tvm": ("TVM, untuned", "#999999"),
     "tvm-autoscheduler": ("TVM, tuned", "#CC79A7"),
     "mxnet": ("MXNet, oneDNN subgraphs", "#56B4E9"),
     "onnxruntime": ("ONNX Runtime", "#009E73"),
+    "onnxruntime-int8": ("ONNX Runtime, int8", "#66C2A5"),
     "openvino": ("OpenVINO", "#0072B2"),
     "openvino-bf16": ("OpenVINO, bf16", "#F0E442"),
+    "openvino-int8": ("OpenVINO, int8", "#003F5C"),
 }
 _METRICS = {
     "latency": "Speed of one inference (p50)",

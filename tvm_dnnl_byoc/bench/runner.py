@@ -121,6 +121,7 @@ class Runner:
                 batch_size=model.batch_size,
                 seed=settings.seed,
                 directory=str(directory),
+                quantize=any(name.endswith("-int8") for name in settings.backends),
             )
 
     def _build(self, model: ModelResult, name: str, directory: Path, stack: ExitStack) -> _Team:

@@ -9,7 +9,7 @@ REFERENCE_MODELS = (
     *("resnet50_v1b", "inceptionv3", "vgg11_bn", "mobilenet1.0", "mobilenetv2_1.0"),
     *("densenet121", "se_resnext50_32x4d"),
 )
-PRECISIONS = ("f32", "bf16")
+PRECISIONS = ("f32", "bf16", "int8")
 DEFAULT_BATCH_SIZES = {"latency": 1, "throughput": 32, "realtime": 1}
 
 

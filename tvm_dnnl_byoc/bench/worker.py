@@ -42,10 +42,15 @@ class Worker:
         """Names of all models."""
         return {"models": models.model_names()}
 
-    def prepare(self, model: str, batch_size: int, seed: int, directory: str) -> dict:
-        """Prepare a model and write it to `directory`."""
+    def prepare(
+        self, model: str, batch_size: int, seed: int, directory: str, quantize: bool
+    ) -> dict:
+        """Prepare a model and write it to `directory`; in int8 as well if that is wanted."""
         prepared = models.prepare_gluoncv(model, batch_size, seed)
         models.save(prepared, Path(directory))
+        if quantize:
+            backends.import_package()
+            models.save_quantized(Path(directory), seed + 1)
         return {"shape": list(prepared.data.shape)}
 
     def tune(self, directory: str, options: dict) -> dict:

@@ -8,6 +8,7 @@ and used without the data; ``convert`` applies it. What ``convert`` returns is f
 from .calibrate import calibrate
 from .convert import convert
 from .observers import OBSERVERS
+from .onnx_export import to_onnx
 from .recipe import Recipe
 
-__all__ = ["OBSERVERS", "Recipe", "calibrate", "convert"]
+__all__ = ["OBSERVERS", "Recipe", "calibrate", "convert", "to_onnx"]

@@ -12,7 +12,7 @@ from ..relay.affine import CONVOLUTIONS, output_axis
 from ..relay.dataflow import array_of, op_name, post_order, static_shape
 
 # What only moves values is done with their numbers.
-_MOVES = {
+MOVES = {
     *("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.batch_flatten", "reshape", "squeeze"),
     *("expand_dims", "transpose"),
 }
@@ -97,7 +97,7 @@ def _is_product(expr: Expr) -> bool:
 
 
 def _origin(expr: Expr) -> Expr:
-    while op_name(expr) in _MOVES:
+    while op_name(expr) in MOVES:
         expr = expr.args[0]
     return expr
 

@@ -14,13 +14,20 @@ __all__ = ["BACKENDS", "BuildOptions", "Network", "environment", "host_target", 
 BACKENDS: dict[str, Backend] = {
     "dnnl": Backend(dnnl.build, dnnl.load),
     "dnnl-bf16": Backend(partial(dnnl.build, precision="bf16"), dnnl.load),
+    "dnnl-int8": Backend(partial(dnnl.build, precision="int8"), dnnl.load),
     "tvm": Backend(tvm.build, tvm.load),
     "tvm-autoscheduler": Backend(autoscheduler.build, tvm.load, tuned=True),
     "mxnet": Backend(mxnet.build, mxnet.build),  # it deploys what it builds from
     "onnxruntime": Backend(onnxruntime.build, onnxruntime.build),
+    "onnxruntime-int8": Backend(
+        partial(onnxruntime.build, precision="int8"), partial(onnxruntime.build, precision="int8")
+    ),
     "openvino": Backend(openvino.build, openvino.load),
     "openvino-bf16": Backend(
         partial(openvino.build, precision="bf16"), partial(openvino.load, precision="bf16")
+    ),
+    "openvino-int8": Backend(
+        partial(openvino.build, precision="int8"), partial(openvino.load, precision="int8")
     ),
 }
 

@@ -17,9 +17,15 @@ def build(directory: Path, options: BuildOptions, precision: str = "f32") -> Net
     package = import_package()
     from ...relay.flops import count_multiply_adds, count_regions
 
-    module, params = models.load_relay(directory)
+    module, params = (
+        (models.load_quantized(directory), None)
+        if precision == "int8"
+        else models.load_relay(directory)
+    )
     begin = time.perf_counter()
-    module = package.partition_for_dnnl(module, params, precision=precision)
+    module = package.partition_for_dnnl(
+        module, params, precision=None if precision == "int8" else precision
+    )
     partition_seconds = time.perf_counter() - begin
     network = tvm.build_graph_executor(module, None, directory, begin)
     info = package.build_info()

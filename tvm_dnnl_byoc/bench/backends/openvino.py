@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import onnx_export
+from .. import models, onnx_export
 from .network import BuildOptions, Network
 
 _IR = "network.xml"  # the weights are in a .bin beside it
@@ -15,7 +15,8 @@ _IR = "network.xml"  # the weights are in a .bin beside it
 
 def build(directory: Path, options: BuildOptions, precision: str = "f32") -> Network:
     """Compile the ONNX file."""
-    model = onnx_export.find(directory)
+    find = models.find_quantized if precision == "int8" else onnx_export.find
+    model = find(directory)
     network = _compile(model, directory, options, precision)
     network.export = lambda folder: _save(model, folder / _IR)
     return network
@@ -36,7 +37,7 @@ def _compile(model: Path, directory: Path, options: BuildOptions, precision: str
         "NUM_STREAMS": 1,
         "INFERENCE_NUM_THREADS": options.threads,
         # By default it is bf16, silently, where the processor has it.
-        "INFERENCE_PRECISION_HINT": precision,
+        "INFERENCE_PRECISION_HINT": "f32" if precision == "int8" else precision,
         # Its default on Linux; but a bound process has its cores already.
         "ENABLE_CPU_PINNING": not options.bound,
     }
