@@ -153,6 +153,43 @@ def test_what_nodes_leave_to_each_other(precision):
     assert not any(step["impl"].startswith("ref") for step in steps)
 
 
+def residual(reader, last):
+    """A sum whose operand dies there, and is in another data type than the result."""
+    graph = Graph()
+    y = graph.convolution(graph.input(1, 16, 9, 9), (16, 16, 1, 1), post_ops=[relu()])
+    z = graph.convolution(y, (16, 16, 1, 1), post_ops=[relu()])
+    if reader == "softmax":  # which keeps y in f32
+        graph.output(graph.node("softmax", [y], axis=1, log=0))
+    z = graph.convolution(z, (16, 16, 3, 3), post_ops=[binary("add", y)], padding_l=1, padding_r=1)
+    return graph.output(z if last else graph.convolution(z, (8, 16, 1, 1)))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("reader", [None, "softmax"])
+@pytest.mark.parametrize("last", [True, False])
+def test_a_sum_in_another_data_type_is_not_in_place(last, reader, precision):
+    graph = residual(reader, last)
+    steps = check_precision(graph, precision, 4 * PRECISIONS[precision])
+    (names,) = [s["post_ops"] for s in steps if "add" in s["post_ops"] or "sum" in s["post_ops"]]
+    summand, dst = ("f32" if kept else HERE[precision] for kept in (reader, last))
+    in_place = summand == dst
+    assert names == ("sum" if in_place else "binary_add")
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_prelu_reads_its_weights_in_f32(precision):
+    graph = Graph()
+    weights = graph.convolution(graph.input(1, 8, 1, 1), (16, 8, 1, 1))
+    post_op = {"kind": "prelu", "src1": weights}
+    y = graph.convolution(graph.input(1, 16, 9, 9), (16, 16, 3, 3), post_ops=[post_op])
+    graph.precision = precision
+    engine = start(graph.output(y))
+    (got,) = run(engine, graph.input_data, [(1, 16, 7, 7)])
+    graph.precision = None
+    (expected,) = run(start(graph), graph.input_data, [(1, 16, 7, 7)])
+    assert_close([got], [expected], 4 * PRECISIONS[precision])
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_packed_constants(precision):
     graph = network()

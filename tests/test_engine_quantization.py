@@ -6,6 +6,7 @@ from engine_graph import (
     DTYPES,
     Graph,
     InvalidArgument,
+    Unsupported,
     assert_close,
     binary,
     build_info,
@@ -388,3 +389,137 @@ def test_weights_whose_scales_a_reshape_would_tear_apart():
     graph.output(graph.reshape(weights, 8, 140))
     graph.output(graph.reshape(graph.input(2, 3), 3, 2))
     check(graph)
+
+
+# Traps ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(5, 5), (7, 7), (8, 8)])
+@pytest.mark.parametrize("channels", [16, 64, 192])
+def test_zero_points_where_the_layout_changes(channels, size):
+    """Channels-last numbers as a row-major result, and the other way round."""
+    graph = Graph()
+    x = graph.dequantize(graph.input(1, *size, channels, dtype="u8"), 0.02, 5)
+    graph.output(graph.node("transpose", [x], axes=[0, 3, 1, 2]))
+    check(graph)
+    graph = Graph()
+    x = graph.node("transpose", [graph.input(1, *size, channels)], axes=[0, 3, 1, 2])
+    graph.output(graph.quantize(x, 0.02, 5, "s8"))
+    check(graph, "s8")
+
+
+@pytest.mark.parametrize("width", range(3, 12))
+@pytest.mark.parametrize("zero_point", [0, 3])
+def test_every_number_of_points(width, zero_point):
+    """1 × 1 convolutions of which one implementation writes behind its result."""
+    graph = Graph()
+    x = quantized_src(graph, (1, 64, 3, width), "u8", zero_point)
+    other = graph.eltwise(graph.input(1, 64, 3, width))
+    y = convolution(graph, x, (64, 64, 1, 1), post_ops=[binary("add", other)])
+    graph.output(graph.quantize(y, 0.05, 100, "u8"))
+    check(graph, "u8")
+    graph.precision = "bf16"
+    expected = reference(graph)
+    (got,) = run(start(graph), graph.input_data, [expected[0].shape], np.uint8)
+    assert np.abs(got.astype(int) - expected[0]).max() <= 2
+
+
+@pytest.mark.parametrize("kind", ["quantize", "dequantize"])
+def test_zero_points_of_channels(kind):
+    """oneDNN has one for all: it is refused, and right where they are alike or constant."""
+    graph = Graph()
+    points = np.arange(8)
+    if kind == "quantize":
+        graph.output(graph.quantize(graph.input(2, 8, 5), [0.1] * 8, points, "u8", axis=1))
+    else:
+        numbers = graph.input(2, 8, 5, dtype="u8")
+        graph.output(graph.dequantize(numbers, [0.1] * 8, points, axis=1))
+    with pytest.raises(Unsupported, match="that oneDNN can quantize or dequantize"):
+        supports(graph)
+    constants = Graph()
+    numbers = constants.dequantize(constants.constant(2, 8, 5, dtype="u8"), [0.1] * 8, points, 1)
+    check(constants.output(constants.add(constants.input(2, 8, 5), numbers)))
+
+
+def test_scales_of_images_are_not_cut():
+    graph = Graph()
+    x = graph.dequantize(graph.input(4, 16, 5, 5, dtype="u8"), [0.1, 0.2, 0.3, 0.4], axis=0)
+    graph.output(graph.convolution(x, (16, 16, 3, 3)))
+    check(graph)
+    check(graph.tune(chunk=1))
+
+
+def test_sums_of_32_bits_beside_a_precision():
+    graph = Graph()
+    bias = graph.dequantize(graph.constant(16, dtype="s32"), 0.001)
+    graph.output(
+        graph.convolution(quantized_src(graph, (1, 16, 9, 9)), (16, 16, 3, 3), bias),
+        graph.dequantize(graph.input(3, 5, dtype="s32"), 0.3),
+    )
+    graph.precision = "bf16"
+    expected = reference(graph)
+    got = run(start(graph), graph.input_data, [e.shape for e in expected])
+    assert_close(got, expected, 0.01)
+    assert_close(got[1:], expected[1:])
+
+
+def test_a_concat_of_numbers_of_two_dtypes():
+    graph = Graph()
+    parts = [graph.input(1, 16, 6, 6, dtype=dtype) for dtype in ("u8", "s8")]
+    parts = [
+        graph.dequantize(graph.node("slice", [x], begin=[0, 0, 0, 0], size=[1, 8, 6, 6]), 0.02)
+        for x in parts
+    ]
+    check(graph.output(graph.node("concat", parts, axis=1)))
+
+
+def test_what_a_softmax_reads_is_not_rounded():
+    graph = Graph()
+    x = graph.dequantize(graph.input(4, 100, dtype="u8"), 0.37)
+    graph.output(graph.node("softmax", [x], axis=1, log=1))
+    graph.precision = "bf16"
+    (expected,) = reference(graph)
+    (got,) = run(start(graph), graph.input_data, [(4, 100)])
+    assert_close([got], [expected], 1e-5)
+
+
+NOT_QUITE = {
+    "a quantize with a post-op": lambda graph, y: graph.node(
+        "quantize", [y], [relu()], scales=[0.05], zero_points=[0], axis=0, dtype="s8"
+    ),
+    "a quantize of two": lambda graph, y: graph.node(
+        "quantize", [y, y], scales=[0.05], zero_points=[0], axis=0, dtype="s8"
+    ),
+}
+
+
+@pytest.mark.parametrize("after", ["convolution", "dequantize"])
+@pytest.mark.parametrize("name", NOT_QUITE)
+def test_what_is_not_quite_a_quantize(name, after):
+    graph = Graph()
+    x = graph.dequantize(graph.input(1, 16, 9, 9, dtype="s8"), 0.05)
+    if after == "convolution":
+        x = convolution(graph, x, (16, 16, 3, 3))
+    graph.output(NOT_QUITE[name](graph, x))
+    with pytest.raises((Unsupported, InvalidArgument)):
+        start(graph)
+
+
+@pytest.mark.parametrize("kind", ["reshape", "transpose", "slice", "pooling", "concat"])
+def test_views_of_too_much(kind):
+    graph = Graph()
+    x = graph.dequantize(graph.input(1, 16, 9, 9, dtype="u8"), 0.05)
+    attrs = {"shape": [16, 81], "axes": [0, 1, 3, 2], "begin": [0] * 4, "size": [1, 2, 3, 4]}
+    graph.output(graph.node(kind, [x, graph.input(3)], **attrs, alg="max", axis=1))
+    with pytest.raises(InvalidArgument):
+        start(graph)
+
+
+@pytest.mark.parametrize("axis", [1e300, -1, 9, "x", None])
+def test_an_axis_that_is_none(axis):
+    graph = Graph()
+    weights = graph.dequantize(graph.constant(16, 8, dtype="s8"), [0.1] * 16)
+    graph.nodes[-1]["attrs"]["axis"] = axis
+    graph.output(graph.node("transpose", [weights], axes=[1, 0]))
+    with pytest.raises(InvalidArgument):
+        start(graph)

@@ -163,6 +163,19 @@ def test_a_model_in_single_precision_keeps_its_narrow_parts():
     assert offloaded(partitioned) == (["nn.conv2d", "nn.conv2d"], ["cast", "nn.relu", "cast"])
 
 
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_what_looks_at_the_bits(dtype):
+    x, w = var("x", 1, 3, 5, 6, dtype=dtype), var("w", 4, 3, 3, 3, dtype=dtype)
+    y = conv2d(x, w, out_dtype=dtype)
+    mod = relay.transform.InferType()(module(relay.reinterpret(y, "int16"), y))
+    partitioned = partition_for_dnnl(mod)
+    assert offloaded(partitioned)[0] == ["nn.conv2d"]
+    bits = partitioned["main"].body.fields[0]
+    assert bits.op.name == "reinterpret"
+    assert bits.args[0].checked_type.dtype == dtype
+    assert partitioned["main"].checked_type == mod["main"].checked_type
+
+
 def test_twice_is_once():
     mod, params = resnet18()
     once = partition_for_dnnl(mod, params, precision="bf16")

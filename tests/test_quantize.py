@@ -194,6 +194,12 @@ def observed(name, *arrays):
     return observer
 
 
+@pytest.mark.parametrize("name", OBSERVERS)
+def test_not_a_number(name):
+    with pytest.raises(ValueError, match="expected finite values in all tensors"):
+        observed(name, np.float32([1, np.inf]))
+
+
 def test_minmax():
     observer = observed("minmax", np.float32([0, 3]), np.float32([-4, 1]))
     assert observer.negative

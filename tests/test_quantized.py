@@ -180,6 +180,14 @@ def test_scales_that_are_no_constants():
     check(mod, {**X, "scale": np.float32(0.01)})
 
 
+def test_a_concat_of_what_was_rewritten():
+    """Types are not known of what partitioning has put in the place of something else."""
+    x = conv2d(var("x", 1, 16, 12, 11), const(16, 16, 3, 3)) * relay.const(0.3)
+    pooled = relay.nn.max_pool2d(quantize(x, 0.02), (3, 3), (1, 1))
+    y = relay.concatenate([dequantize(pooled, 0.02), dequantize(pooled, 0.03)], axis=1)
+    check(module(quantize(y, 0.05)), X)
+
+
 def test_twice_is_once():
     once = partition_for_dnnl(residual())
     assert tvm.ir.structural_equal(partition_for_dnnl(once), once)

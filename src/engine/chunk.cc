@@ -41,8 +41,8 @@ class Cutter {
         {"batch_normalization", &Cutter::has_batched_src},
         {"layer_normalization", &Cutter::has_batched_src},
         {"eltwise", &Cutter::has_batched_src},
-        {"quantize", &Cutter::has_batched_src},
-        {"dequantize", &Cutter::has_batched_src},
+        {"quantize", &Cutter::has_scales_beside_the_batch},
+        {"dequantize", &Cutter::has_scales_beside_the_batch},
         {"prelu", &Cutter::has_two_operands},
         {"binary", &Cutter::has_two_operands},
         {"matmul", &Cutter::has_matrices},
@@ -116,6 +116,11 @@ class Cutter {
 
   bool has_axis_beside_the_batch(Node* node) const {
     return has_batched_src(node) && node->attr<int>("axis") > 0;
+  }
+
+  bool has_scales_beside_the_batch(Node* node) const {
+    return has_batched_src(node) &&
+           (node->attr<std::vector<float>>("scales").size() == 1 || node->attr<int>("axis") > 0);
   }
 
   bool joins_beside_the_batch(Node* node) const {

@@ -20,11 +20,16 @@ json quantization(const json& scales, const json& zero_points, const json& axis)
 /*! \brief Of a quantize or dequantize, without the dtype. */
 json quantization(const Node& node) {
   return quantization(node.attrs.value("scales", json::array()),
-                      node.attrs.value("zero_points", json::array()), node.attrs.value("axis", 0));
+                      node.attrs.value("zero_points", json::array()),
+                      node.attrs.contains("axis") ? node.attr<memory::dim>("axis") : 0);
 }
 
 bool is_per_tensor(const Node& node) {
   return node.attrs.contains("scales") && node.attrs["scales"].size() == 1;
+}
+
+bool is_view(const std::string& kind) {
+  return kind == "reshape" || kind == "transpose" || kind == "slice";
 }
 
 /*! \brief What a dequantize becomes behind a view of its numbers; nothing if it cannot go there. */
@@ -80,7 +85,7 @@ class Mover {
     }
     if (first && node.post_ops.empty())
       if (const auto later = quantization_behind(node, *first))
-        return swap(std::move(node), *later);
+        return append_before_dequantize(std::move(node), *later);
     if (node.kind == "inner_product" && first && node.inputs.size() > 1 &&
         dequantizer_of(node.inputs[1]) && (has_zero_points(*first) || shifted_.count(node.output)))
       return multiply(std::move(node));
@@ -90,8 +95,8 @@ class Mover {
   /*! \brief Whether a quantize gives the numbers again that are dequantized. */
   bool undoes(const Node& quantize, const Node& dequantize) const {
     const auto dtype = dtype_of_.find(dequantize.inputs[0]);
-    return is_per_tensor(quantize) && quantization(quantize) == quantization(dequantize) &&
-           dtype != dtype_of_.end() &&
+    return quantize.inputs.size() == 1 && quantize.post_ops.empty() && is_per_tensor(quantize) &&
+           quantization(quantize) == quantization(dequantize) && dtype != dtype_of_.end() &&
            quantize.attrs.value("dtype", "") == dtype_name(dtype->second);
   }
 
@@ -102,14 +107,17 @@ class Mover {
 
   /*! \brief How the result of a node is dequantized, if the node can do with numbers. */
   std::optional<json> quantization_behind(const Node& node, const Node& first) const {
-    if (node.kind == "reshape" || node.kind == "transpose" || node.kind == "slice")
-      return behind_view(first, node);
+    if (is_view(node.kind))
+      return node.inputs.size() == 1 ? behind_view(first, node) : std::nullopt;
     const bool maximum = node.kind == "pooling" && node.attrs.value("alg", "") == "max";
-    if (!maximum && node.kind != "concat") return std::nullopt;
+    const auto numbers = dtype(first);
+    if ((!maximum && node.kind != "concat") || numbers == memory::data_type::undef ||
+        numbers == memory::data_type::s32)
+      return std::nullopt;
     for (int id : node.inputs) {
       const Node* other = dequantizer_of(id);
       if (!other || !is_per_tensor(*other) || quantization(*other) != quantization(first) ||
-          dtype(*other) != dtype(first) || dtype(first) == memory::data_type::s32)
+          dtype(*other) != numbers)
         return std::nullopt;
     }
     return quantization(first);
@@ -121,12 +129,10 @@ class Mover {
   }
 
   /*! \brief Appends a node that reads numbers, and a dequantize of its result. */
-  void swap(Node node, const json& quantization) {
+  void append_before_dequantize(Node node, const json& quantization) {
     Node dequantize = {"dequantize", {graph_.num_tensors++}, node.output, quantization, {}};
-    const auto numbers_dtype = dtype(*dequantizer_of(node.inputs[0]));
     for (int& id : node.inputs) id = dequantizer_of(id)->inputs[0];
     node.output = dequantize.inputs[0];
-    if (numbers_dtype != memory::data_type::undef) dtype_of_[node.output] = numbers_dtype;
     append(std::move(node));
     append(std::move(dequantize));
   }
@@ -142,6 +148,9 @@ class Mover {
 
   void append(Node node) {
     if (node.kind == "dequantize") dequantizers_[node.output] = node;
+    if (is_view(node.kind) || node.kind == "pooling" || node.kind == "concat")
+      if (const auto it = dtype_of_.find(node.inputs.at(0)); it != dtype_of_.end())
+        dtype_of_[node.output] = it->second;
     if (node.kind == "quantize")
       dtype_of_[node.output] =
           node.attrs.value("dtype", "") == "u8" ? memory::data_type::u8 : memory::data_type::s8;

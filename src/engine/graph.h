@@ -12,9 +12,10 @@
  *   "nodes"      list of nodes, each after the nodes whose results it reads
  *
  *   ["precision" "bf16" or "f16" in the place of "f32": what convolutions and matrix products read,
- *                and what nodes leave to each other. Sums stay in f32, as do the graph's outputs,
- * what a softmax reads, and a node for which oneDNN has no fast implementation otherwise; on a
- * processor without instructions for it, all nodes]
+ *                and what nodes leave to each other. Sums and biases stay in f32, as does what a
+ *                product, a softmax or a dequantize leaves to a softmax or as an output, and a node
+ *                for which oneDNN has no fast implementation otherwise; on a processor without
+ *                instructions for it, all nodes]
  *
  *   ["tuned"     {"isa", "layout"[, "winograd"][, "chunk"]}: what was fastest where oneDNN uses
  * that instruction set: the convolutions' layout, a DataLayout; [node, tile] for each that is
@@ -51,12 +52,14 @@
  *   reduction            src; alg "mean" | "sum" | "max" | "min", axes; reduced axes stay, with 1
  *   prelu                src, weights that broadcast
  *   resampling           src; alg "nearest" | "linear", size
- *   quantize             src (f32); dtype "u8" | "s8", scales, zero_points, axis; the result is the
- *                        nearest number that the dtype has of src / scale + zero point, ties to
- * even dequantize           src (u8, s8, s32); scales, zero_points, axis: scale · (src - zero
- * point); scales and zero_points are lists of one, or of one for each index along axis concat src…;
- * axis reshape              src; shape (-1 in one place: what is left) transpose            src;
- * axes (dimension i of the result is src's axes[i]) slice                src; begin, size
+ *   quantize             src (f32); dtype "u8" | "s8", scales, zero_points, axis; to the nearest
+ *                        number that the dtype has of src / scale + zero point, ties to even
+ *   dequantize           src (u8, s8, s32); scales, zero_points, axis; scale · (src - zero point);
+ *                        scales and zero_points are lists: one, or one for each index along axis
+ *   concat               src…; axis
+ *   reshape              src; shape (-1 in one place: what is left)
+ *   transpose            src; axes (dimension i of the result is src's axes[i])
+ *   slice                src; begin, size
  *
  * A convolution or matrix product whose src and weights come from dequantize reads the numbers
  * themselves, and adds up their products as whole numbers, where oneDNN is fast for it; then it

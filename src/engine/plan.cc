@@ -84,9 +84,10 @@ void Plan::load(const std::vector<ExternalTensor>& constants, const std::vector<
 memory Plan::same_constant(const Repack& repack) const {
   for (size_t i = 0; i < repacks_.size(); ++i) {
     const Repack& other = repacks_[i];
-    // One constant is transformed in one way only into one layout.
-    if (other.source == repack.source && other.offset == repack.offset &&
-        other.view == repack.view && other.md == repack.md && !other.transform == !repack.transform)
+    // One tensor is made of its constant in one way only.
+    if (other.tensor == repack.tensor && other.source == repack.source &&
+        other.offset == repack.offset && other.view == repack.view && other.md == repack.md &&
+        !other.transform == !repack.transform)
       return constants_[i];
   }
   return {};

@@ -80,6 +80,7 @@ class Plan {
    * seen as `view`, or what `transform` makes of that, in the layout `md`; or a literal.
    */
   struct Repack {
+    int tensor;  // of the graph, that it is a layout of
     int source;
     size_t offset;
     memory::desc view;

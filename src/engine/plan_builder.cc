@@ -101,14 +101,14 @@ bool PlanBuilder::reads_numbers(const Node& node) const {
 }
 
 bool PlanBuilder::have_one_dtype(const std::vector<int>& tensors) const {
-  return precision_ != memory::data_type::f32 ||
-         std::all_of(tensors.begin(), tensors.end(),
-                     [&](int id) { return dtype(id) == dtype(tensors[0]); });
+  const auto all = [&](auto holds) { return std::all_of(tensors.begin(), tensors.end(), holds); };
+  return all([&](int id) { return dtype(id) == dtype(tensors[0]); }) || all([&](int id) {
+           return dtype(id) == memory::data_type::f32 || dtype(id) == precision_;
+         });
 }
 
 memory::data_type PlanBuilder::result_dtype(const Node& node, memory::data_type dtype) const {
-  const bool whole = dtype == memory::data_type::u8 || dtype == memory::data_type::s8;
-  if (whole && has_weights(node)) {
+  if (has_weights(node) && is_numbers(dtype, node.inputs[0])) {
     if (const Node* quantizer = quantizer_of(node))
       return dnnl_byoc::quantization_of(*quantizer, {}).dtype;
     dtype = precision_;
@@ -117,15 +117,19 @@ memory::data_type PlanBuilder::result_dtype(const Node& node, memory::data_type 
 }
 
 void PlanBuilder::defer(const Node& node) {
+  using Type = memory::data_type;
   const int source = node.inputs[0];
   Quantization how = dnnl_byoc::quantization_of(node, shape(source));
-  const auto dtype = how.dtype == memory::data_type::undef ? precision_ : how.dtype;
+  const bool narrow = dtype(source) != Type::s32 && !kept_in_f32_[name_[node.output]];
+  const auto real = narrow ? precision_ : Type::f32;
+  const auto dtype = how.dtype == Type::undef ? real : how.dtype;
   deferred_[node.output] = {source, with_dtype(md(source), dtype), std::move(how)};
 }
 
 const Node* PlanBuilder::quantizer_of(const Node& node) const {
   const Node* reader = only_reader_[node.output];
-  const bool found = reader && reader->kind == "quantize" &&
+  const bool found = reader && reader->kind == "quantize" && reader->inputs.size() == 1 &&
+                     reader->post_ops.empty() &&
                      reader->attr<std::vector<float>>("scales").size() == 1;
   return found ? reader : nullptr;
 }
@@ -153,7 +157,14 @@ int PlanBuilder::first_value(int tensor) {
  */
 int PlanBuilder::convert(int tensor, const memory::desc& md, bool slowly) {
   const auto& [source, deferred_md, how] = deferred_.at(tensor);
-  const int from = is_constant(source) ? require(source, this->md(source)) : first_value(source);
+  if (how.has_zero_points() && !how.is_per_tensor()) return -1;
+  int from = is_constant(source) ? require(source, this->md(source)) : first_value(source);
+  if (how.has_zero_points() && with_dtype(md_of(from), md.get_data_type()) != md) {
+    // oneDNN 3.2 may forget the zero point where the layout changes, too.
+    const memory::desc same_layout = with_dtype(md, dtype(source));
+    if (with_dtype(same_layout, md.get_data_type()) != md) return -1;
+    from = require(source, same_layout);
+  }
   const bool quantizes = how.dtype != memory::data_type::undef;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -263,14 +274,14 @@ int PlanBuilder::require(int tensor, const memory::desc& md) {
     if (plan_.values_[value].md == md && storage_of(value).place != Storage::Place::raw_constant)
       return value;
   if (numbers_of(tensor) >= 0 && is_constant(tensor))
-    return add_value(
-        tensor, md,
-        add_constant(first_value(numbers_of(tensor)), md, dequantizing(tensor, md.get_dims())));
+    return add_value(tensor, md,
+                     add_constant(tensor, first_value(numbers_of(tensor)), md,
+                                  dequantizing(tensor, md.get_dims())));
   if (!is_defined(tensor) && this->md(tensor).get_dims() == md.get_dims())
     if (const int value = convert(tensor, md, /*slowly=*/false); value >= 0) return value;
   const int from = viewed(tensor, md.get_dims());
   if (storage_of(from).place == Storage::Place::raw_constant)
-    return add_value(tensor, md, add_constant(from, md));
+    return add_value(tensor, md, add_constant(tensor, from, md));
   if (plan_.values_[from].md == md) return from;
   const int to = define(tensor, md);
   emit_reorder(from, to);
@@ -296,7 +307,8 @@ int PlanBuilder::transformed(int tensor, const memory::desc& md, Plan::Transform
                     const memory& plain) { return second(first(plain)); };
   const int source = numbers_of(tensor) < 0 ? tensor : numbers_of(tensor);
   // Not the tensor: nobody else may ask for it.
-  return add_anonymous_value(md, add_constant(first_value(source), md, std::move(transform)));
+  return add_anonymous_value(md,
+                             add_constant(tensor, first_value(source), md, std::move(transform)));
 }
 
 /*! \brief What makes the numbers of a constant what they stand for, in another shape. */
@@ -309,16 +321,17 @@ Plan::Transform PlanBuilder::dequantizing(int tensor, const memory::dims& shape)
 int PlanBuilder::literal(const memory& data) {
   const memory::desc md = data.get_desc();
   const int target = static_cast<int>(plan_.repacks_.size());
-  plan_.repacks_.push_back({-1, 0, md, md, {}, data});
+  plan_.repacks_.push_back({-1, -1, 0, md, md, {}, data});
   return add_anonymous_value(md, add_storage(Storage::Place::constant, target, md.get_size()));
 }
 
-int PlanBuilder::add_constant(int value, const memory::desc& md, Plan::Transform transform) {
+int PlanBuilder::add_constant(int tensor, int value, const memory::desc& md,
+                              Plan::Transform transform) {
   const int target = static_cast<int>(plan_.repacks_.size());
   const Value& from = plan_.values_[value];
   const int storage = add_storage(Storage::Place::constant, target, md.get_size());
   plan_.repacks_.push_back(
-      {storage_of(value).index, from.offset, from.md, md, std::move(transform), {}});
+      {tensor, storage_of(value).index, from.offset, from.md, md, std::move(transform), {}});
   return storage;
 }
 

@@ -143,7 +143,7 @@ class PlanBuilder {
   int add_anonymous_value(const memory::desc& md, int storage, size_t offset = 0);
   int add_value(int tensor, const memory::desc& md, int storage, size_t offset = 0);
   int viewed(int tensor, const memory::dims& shape);
-  int add_constant(int value, const memory::desc& md, Plan::Transform transform = {});
+  int add_constant(int tensor, int value, const memory::desc& md, Plan::Transform transform = {});
   void emit_reorder(int from, int to);
   int convert(int tensor, const memory::desc& md, bool slowly);
   Plan::Transform dequantizing(int tensor, const memory::dims& shape) const;

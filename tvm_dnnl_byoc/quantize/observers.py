@@ -19,6 +19,8 @@ class MinMax:
 
     def update(self, values: np.ndarray) -> None:
         """Look at the tensor for one more input."""
+        if not np.isfinite(values).all():
+            raise ValueError("calibrate: expected finite values in all tensors, got inf or nan")
         self.negative = self.negative or bool((values < 0).any())
         self._limit = max(self._limit, float(np.abs(values).max(initial=0)))
 

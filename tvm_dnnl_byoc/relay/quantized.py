@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from tvm import relay
-from tvm.relay.expr import Call, Constant, Expr
+from tvm.relay.expr import Call, Constant, Expr, Var
 
 from .affine import CONVOLUTIONS
 from .dataflow import array_of, constant, is_constant, op_name, with_inputs
@@ -20,7 +20,7 @@ def simplify_quantized(call: Call, uses: Mapping[Expr, int]) -> Expr | None:
 
     - A bias that is dequantized is a constant.
     - What a concat puts together is quantized as the whole is.
-    - Of a residual addition of two operands that are rounded, the product that gives one of them is
+    - Of a residual addition, the product that gives an operand which is rounded for it alone is
       clipped to the range of its numbers, but not rounded: the addition is its post-op. What is
       quantized after it is the same to within that rounding.
     """
@@ -98,12 +98,16 @@ def _quantization(call: Call) -> tuple[str, float, int] | None:
     if any(value is None or value.size != 1 for value in values):
         return None
     dtype = call.attrs.out_dtype if quantizes else _numbers_dtype(call.args[0])
-    return (dtype, *(value.item() for value in values))
+    return (dtype, *(value.item() for value in values)) if dtype else None
 
 
-def _numbers_dtype(expr: Expr) -> str:
-    """Return the dtype of what a dequantize reads: a rewritten quantize has no type yet."""
-    return expr.attrs.out_dtype if op_name(expr) == "qnn.quantize" else expr.checked_type.dtype
+def _numbers_dtype(expr: Expr) -> str | None:
+    """Return the dtype of what a dequantize reads, which has no type yet; None if it is unknown."""
+    if op_name(expr) == "qnn.quantize":
+        return expr.attrs.out_dtype
+    if isinstance(expr, Constant):
+        return expr.data.dtype
+    return expr.type_annotation.dtype if isinstance(expr, Var) else None
 
 
 def _is_product(expr: Expr) -> bool:

@@ -47,7 +47,8 @@ def _widened(old: Expr, inputs: list[Expr]) -> Expr:
     if isinstance(old, Tuple | TupleGetItem):
         return with_inputs(old, inputs)
     name = op_name(old)
-    if name is None:  # a parameter, control flow, or a call of a function: what they are, they stay
+    # A parameter, control flow, a call of a function, what looks at bits: they stay what they are.
+    if name in (None, "reinterpret"):
         types = [e.checked_type for e in inputs_of(old)]
         inputs = [_cast(e, _wide(t), t) for e, t in zip(inputs, types, strict=True)]
         return _cast(with_inputs(old, inputs) if inputs else old, type_, _wide(type_))
@@ -92,6 +93,11 @@ def _cast(expr: Expr, have: relay.Type, want: relay.Type) -> Expr:
     if have == want:
         return expr
     if isinstance(have, relay.TupleType):
-        fields = zip(have.fields, want.fields, strict=True)
-        return Tuple([_cast(TupleGetItem(expr, i), *pair) for i, pair in enumerate(fields)])
+        count = len(have.fields)
+        fields = (
+            expr.fields
+            if isinstance(expr, Tuple)
+            else map(TupleGetItem, [expr] * count, range(count))
+        )
+        return Tuple(list(map(_cast, fields, have.fields, want.fields)))
     return relay.cast(expr, want.dtype)

@@ -24,7 +24,8 @@ void build_matmul(PlanBuilder& b, const Node& node) {
   if (node.inputs.size() == 3) {
     memory::dims bias_shape(rank, 1);
     bias_shape[rank - 1] = dst_shape[rank - 1];
-    bias = plain_md(bias_shape, b.dtype(node.inputs[2]));
+    expect(count(b.shape(node.inputs[2])) == dst_shape[rank - 1], b, node, "a bias (N)");
+    bias = plain_md(bias_shape, bias_dtype(b, node));
   }
 
   // A strided operand, such as a transposed view, is taken as it lies where oneDNN can.

@@ -46,7 +46,9 @@ void set_quantization(const PlanBuilder& b, const Node& node, PostOps* variant) 
     variant->literals.insert(variant->literals.end(), args.begin(), args.end());
   };
   const Quantization& of_weights = b.quantization(node.inputs[1]);
-  const bool grouped = node.attrs.value("groups", 1) > 1;  // their channels are two dimensions
+  const bool convolves = node.kind == "convolution" || node.kind == "deconvolution";
+  // The output channels of groups are two dimensions.
+  const bool grouped = convolves && node.attr<memory::dim>("groups") > 1;
   const int mask = grouped && !of_weights.is_per_tensor() ? 3 : of_weights.mask();
   set(DNNL_ARG_SRC, b.quantization(node.inputs[0]), 0);
   set(DNNL_ARG_WEIGHTS, of_weights, mask);
@@ -94,7 +96,8 @@ PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims&
         if (!has_weights(node))
           throw Unsupported(node.kind + ": expected no PReLU as a post-op, got one");
         ops.append_prelu(prelu_mask(shape, dst_shape));
-        variant.operands.push_back({arg | DNNL_ARG_WEIGHTS, op.src1, plain});
+        variant.operands.push_back(
+            {arg | DNNL_ARG_WEIGHTS, op.src1, plain_md(shape, memory::data_type::f32)});
         name = post_op_name(op);
       } else {
         ops.append_binary(op.alg, shape == dst_shape ? any_md(shape, b.dtype(op.src1)) : plain);
@@ -111,8 +114,11 @@ PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims&
 
 }  // namespace
 
-bool can_accumulate(const PlanBuilder& b, const PostOps& variant, const memory::desc& dst_md) {
+bool is_usable(const PlanBuilder& b, const PostOps& variant, const dnnl::primitive_desc_base& pd) {
+  // oneDNN 3.2's writes behind dst where the number of its points is a multiple of three.
+  if (std::string(pd.impl_info_str()).rfind("jit_1x1:avx512_core_amx", 0) == 0) return false;
   if (variant.sum < 0) return true;
+  const memory::desc dst_md = pd.query_md(dnnl::query::dst_md);
   const memory::desc summand_md = with_dtype(dst_md, b.dtype(variant.sum));
   return with_dtype(summand_md, dst_md.get_data_type()) == dst_md;
 }
@@ -132,9 +138,11 @@ std::vector<PostOps> post_op_variants(const PlanBuilder& b, const Node& node,
     const PostOp& op = node.post_ops[i];
     if (op.alg != dnnl::algorithm::binary_add || b.shape(op.src1) != dst_shape) continue;
     const int tensor = summand(b, op, dst_dtype);
-    const bool sums = tensor >= 0 && b.may_overwrite(tensor) &&
-                      (tensor == op.src1 || b.quantization(op.src1).is_per_tensor());
-    if (!sums) continue;
+    if (tensor < 0 || !b.may_overwrite(tensor)) continue;
+    const bool alike = tensor == op.src1
+                           ? b.dtype(tensor) == dst_dtype
+                           : is_whole(b.dtype(tensor)) && b.quantization(op.src1).is_per_tensor();
+    if (!alike) continue;
     variants.push_back(make_variant(b, node, dst_shape, src_dtype, i));
     break;
   }

@@ -24,11 +24,11 @@ struct PostOpOperand {
 /*! \brief One way to express a node's post-ops. */
 struct PostOps {
   dnnl::primitive_attr attr;  // with a user-mode scratchpad
-  int result = -1;            // tensor: the node's output, or the numbers that stand for it
+  int result = -1;            // tensor: the node's output, or what a quantize makes of it
   int sum = -1;               // tensor that the node accumulates into, or -1
   std::vector<PostOpOperand> operands;
   std::vector<std::pair<int, memory>> literals;  // (DNNL_ARG_*, data): scales and zero points
-  std::string names;                             // "sum+eltwise_relu"
+  std::string names;  // "sum+eltwise_relu"
 };
 
 /*!
@@ -59,8 +59,8 @@ inline bool is_gemm(const dnnl::primitive_desc_base& pd) {
   return std::string(pd.impl_info_str()).find("gemm:") != std::string::npos;  // "x64:gemm:jit"
 }
 
-/*! \brief Whether a variant's sum, if it has one, can be had in the layout of dst. */
-bool can_accumulate(const PlanBuilder& b, const PostOps& variant, const memory::desc& dst_md);
+/*! \brief Whether an implementation is right, and a sum, if there is one, in the layout of dst. */
+bool is_usable(const PlanBuilder& b, const PostOps& variant, const dnnl::primitive_desc_base& pd);
 
 /*! \brief "binary_add+eltwise_relu". */
 std::string post_op_names(const Node& node);
@@ -83,7 +83,9 @@ Choice<PrimitiveDesc> choose(const PlanBuilder& b, const Node& node, const memor
   for (const memory::desc& src_md : candidates) {
     for (const PostOps& variant : post_op_variants(b, node, dst_shape, src_md.get_data_type())) {
       PrimitiveDesc pd = make(src_md, variant.attr);
-      if (!pd || !can_accumulate(b, variant, pd.query_md(dnnl::query::dst_md))) continue;
+      while (pd && !is_usable(b, variant, pd))
+        if (dnnl_primitive_desc_next_impl(pd.get()) != dnnl_success) pd = PrimitiveDesc();
+      if (!pd) continue;
       if (!is_reference(pd)) return {pd, variant};
       if (!fallback.pd) fallback = {pd, variant};
     }

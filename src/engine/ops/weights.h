@@ -30,12 +30,18 @@ inline memory::desc any_weights(const PlanBuilder& b, const Node& node, const me
   return any_md(shape, converted ? dtype : b.dtype(node.inputs[1]));
 }
 
+/*! \brief A bias is not rounded to a precision. */
+inline memory::data_type bias_dtype(const PlanBuilder& b, const Node& node) {
+  const auto dtype = b.dtype(node.inputs[2]);
+  return dtype == b.precision() ? memory::data_type::f32 : dtype;
+}
+
 /*! \brief The descriptor of a node's bias, one number per output channel; empty if it has none. */
 inline memory::desc bias_md(const PlanBuilder& b, const Node& node, memory::dim channels) {
   if (node.inputs.size() < 3) return {};
   expect(b.shape(node.inputs[2]) == memory::dims{channels}, b, node,
          "a bias of one number per output channel");
-  return plain_md({channels}, b.dtype(node.inputs[2]));
+  return plain_md({channels}, bias_dtype(b, node));
 }
 
 /*!
