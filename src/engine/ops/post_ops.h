@@ -28,7 +28,7 @@ struct PostOps {
   int sum = -1;               // tensor that the node accumulates into, or -1
   std::vector<PostOpOperand> operands;
   std::vector<std::pair<int, memory>> literals;  // (DNNL_ARG_*, data): scales and zero points
-  std::string names;  // "sum+eltwise_relu"
+  std::string names;                             // "sum+eltwise_relu"
 };
 
 /*!
