@@ -4,6 +4,8 @@ import os
 os.environ["TOPHUB_LOCATION"] = "NONE"  # else TVM tries a download at every build
 # Read when OpenMP is loaded. Threads that spin, its default, slow the tests beside other processes.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Else MXNet halves it in its process, where results may then have other bits than in a fresh one.
+os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
 # What is measured differs from run to run; tests of what oneDNN runs must not. Those of the
 # measurement itself ask the engine for it.
 os.environ["DNNL_BYOC_TUNE"] = "0"

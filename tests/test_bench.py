@@ -15,7 +15,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from tvm_dnnl_byoc.bench import conversion, memory, plot
+from tvm_dnnl_byoc.bench import cli, conversion, memory, plot
 from tvm_dnnl_byoc.bench.backends import BuildOptions, autoscheduler
 from tvm_dnnl_byoc.bench.busy import BusyProcesses
 from tvm_dnnl_byoc.bench.process import WorkerError, WorkerProcess
@@ -29,7 +29,7 @@ from tvm_dnnl_byoc.bench.results import (
     StepResult,
 )
 from tvm_dnnl_byoc.bench.runner import Runner
-from tvm_dnnl_byoc.bench.settings import Settings
+from tvm_dnnl_byoc.bench.settings import Settings, ours_beside
 from tvm_dnnl_byoc.bench.stats import Percentiles, Spread, images_per_second, ratio_over_rounds
 from tvm_dnnl_byoc.bench.steps import StepSum, sum_of_steps
 from tvm_dnnl_byoc.bench.worker import one_line, relative_error
@@ -118,6 +118,25 @@ def test_sum_of_steps_covers_all_regions_and_kernels():
         },
         implementations={"jit:uni": 1, "winograd": 2, "brg:avx512_core": 2},
     )
+
+
+@pytest.mark.parametrize(
+    ("precision", "names"),
+    [
+        ("f32", ("dnnl", "mxnet", "openvino")),
+        ("bf16", ("dnnl-bf16", "openvino-bf16")),
+        ("f32,int8", ("dnnl", "mxnet", "openvino", "dnnl-int8", "openvino-int8")),
+    ],
+)
+def test_precisions_that_backends_have(precision, names):
+    parser = cli._parser()
+    arguments = parser.parse_args(["--precision", precision, "--backends", "dnnl,mxnet,openvino"])
+    assert cli._backends(parser, arguments) == names
+
+
+def test_each_precision_is_compared_with_its_own():
+    pairs = {"tvm-autoscheduler": "dnnl", "dnnl": "dnnl", "openvino-int8": "dnnl-int8"}
+    assert {name: ours_beside(name) for name in pairs} == pairs
 
 
 @pytest.mark.parametrize("regions", [{}, {"first": PROFILE["first"] | {"steps": []}}])
@@ -444,6 +463,12 @@ def run_script(*arguments):
         (["--plot", "/", "--backends", "dnnl"], "--plot: expected backend mxnet to compare with"),
         (["--from-json", "/none"], "--from-json: [Errno 2] No such file or directory"),
         (["--backends", ","], "--backends: expected names separated by commas, got ','"),
+        (["--backends", "dnnl-bf16"], "--backends: expected one of dnnl, tvm, "),
+        (["--precision", "f33"], "--precision: expected one of f32, bf16, int8, got 'f33'"),
+        (
+            ["--precision", "bf16,int8", "--backends", "mxnet"],
+            "--precision: expected a backend that has bf16, int8, got mxnet",
+        ),
         (["--runs", "none"], "argument --runs: expected a positive integer, got 'none'"),
         (["--threads", "0"], "argument --threads: expected a positive integer, got '0'"),
         (["--threads", "99999"], "--threads: expected at most"),

@@ -184,6 +184,47 @@ def test_depthwise_weights_spread_over_two_axes_stay():
         quantize.calibrate(module(y), {}, [random(1, 9, 9, 6)])
 
 
+def test_sensitivity():
+    """A layer whose scale is far too coarse is the worst, and only those quantized are there."""
+    recipe = quantize.calibrate(network(), {}, DATA[:2], observer="minmax")
+    recipe.tensors["conv2d_4.data"].scale *= 200
+    noise = quantize.sensitivity(network(), {}, DATA[:2], recipe.keep("first", "last"))
+    assert list(noise) != LAYERS[1:-1]
+    assert sorted(noise) == LAYERS[1:-1]
+    worst, *others = noise.values()
+    assert next(iter(noise)) == "conv2d_4"
+    assert worst > 10 * max(others)
+    assert min(others) > 0
+
+
+# For other runtimes -------------------------------------------------------------------------------
+
+
+def test_onnx(recipe):
+    """ONNX Runtime's answers from the file are as near to f32 as ours, and nearer to ours."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="its wheels end with Python 3.11 here")
+    converted = quantize.convert(network(), {}, recipe)
+    model = quantize.to_onnx(converted)
+    assert [value.name for value in model.graph.input] == ["x"]
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    _, ours = outputs(converted)
+    for inputs, our in zip(DATA, ours, strict=True):
+        (theirs,) = session.run(None, inputs)
+        assert np.abs(theirs - our).max() < 0.02 * np.abs(our).max()
+    kinds = [node.op_type for node in model.graph.node]
+    assert kinds.count("Conv") == 7
+    assert kinds.count("Gemm") == 1
+    assert all(len(n.input) == 3 for n in model.graph.node if n.op_type == "Conv")  # with a bias
+
+
+def test_onnx_of_what_it_does_not_know():
+    mod = relay.transform.InferType()(module(relay.reverse(var("x", 2, 3), -1)))
+    with pytest.raises(ValueError, match=r"to_onnx: expected one of add, .*, got reverse"):
+        quantize.to_onnx(mod)
+
+
 # The observers ------------------------------------------------------------------------------------
 
 

@@ -10,10 +10,12 @@ README = Path(__file__).resolve().parent.parent / "README.md"
 
 def test_examples_run(tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     script = tmp_path / "readme.py"
-    script.write_text("\n".join(examples))  # the second one goes on from the first
-    result = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600)
+    script.write_text("\n".join(examples))  # each goes on from the one before
+    result = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=600, cwd=tmp_path
+    )
     assert result.returncode == 0, result.stderr
     assert "(1, 1000)" in result.stdout
     assert re.search(r"^convolution \S+avx|^convolution ", result.stdout, re.MULTILINE)

@@ -22,7 +22,6 @@ _STYLES = {
     "tvm-autoscheduler": ("TVM, tuned", "#CC79A7"),
     "mxnet": ("MXNet, oneDNN subgraphs", "#56B4E9"),
     "onnxruntime": ("ONNX Runtime", "#009E73"),
-    "onnxruntime-int8": ("ONNX Runtime, int8", "#66C2A5"),
     "openvino": ("OpenVINO", "#0072B2"),
     "openvino-bf16": ("OpenVINO, bf16", "#F0E442"),
     "openvino-int8": ("OpenVINO, int8", "#003F5C"),

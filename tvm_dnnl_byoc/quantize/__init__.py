@@ -10,5 +10,6 @@ from .convert import convert
 from .observers import OBSERVERS
 from .onnx_export import to_onnx
 from .recipe import Recipe
+from .sensitivity import sensitivity
 
-__all__ = ["OBSERVERS", "Recipe", "calibrate", "convert", "to_onnx"]
+__all__ = ["OBSERVERS", "Recipe", "calibrate", "convert", "sensitivity", "to_onnx"]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import tvm
 from tvm import relay
-from tvm.contrib import graph_executor
 
-from ..relay.partition import canonical, partition_for_dnnl
+from ..relay.partition import canonical
 from .layers import find_layers
 from .observers import OBSERVERS, MinMax
 from .recipe import Layer, Recipe, Tensor
-
-Inputs = Mapping[str, np.ndarray] | np.ndarray
+from .run import Inputs, runner, with_progress
 
 
 def calibrate(
@@ -58,11 +56,10 @@ def calibrate(
             "constant, got none: are the params given?"
         )
     body = relay.Tuple(list(found.tensors.values()))
-    run = _runner(relay.Function(main.params, body), target)
+    run = runner(tvm.IRModule.from_expr(relay.Function(main.params, body)), target)
     seen: dict[str, MinMax] = {name: OBSERVERS[observer]() for name in found.tensors}
     inputs = 0
-    for item in _with_progress(data):
-        values = item if isinstance(item, Mapping) else {main.params[0].name_hint: item}
+    for values in with_progress(data, "calibrating"):
         for entry, value in zip(seen.values(), run(values), strict=True):
             entry.update(value)
         inputs += 1
@@ -79,25 +76,3 @@ def _tensor(seen: MinMax) -> Tensor:
     dtype, levels = ("s8", 127) if seen.negative else ("u8", 255)
     limit = seen.limit(levels)
     return Tensor(dtype, float(np.float32(limit / levels)) if limit > 0 else 1.0)
-
-
-def _runner(function: relay.Function, target: str):
-    """Return what runs a function, by oneDNN as far as may be, and gives all of its outputs."""
-    module = partition_for_dnnl(tvm.IRModule.from_expr(function))
-    with tvm.transform.PassContext(opt_level=3):
-        lib = relay.build(module, target)
-    executor = graph_executor.GraphModule(lib["default"](tvm.cpu()))
-
-    def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        executor.run(**inputs)
-        return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
-
-    return run
-
-
-def _with_progress(data: Iterable[Inputs]) -> Iterable[Inputs]:
-    try:
-        from rich.progress import track
-    except ImportError:  # it comes with [report]
-        return data
-    return track(data, "calibrating", transient=True)

@@ -19,9 +19,6 @@ BACKENDS: dict[str, Backend] = {
     "tvm-autoscheduler": Backend(autoscheduler.build, tvm.load, tuned=True),
     "mxnet": Backend(mxnet.build, mxnet.build),  # it deploys what it builds from
     "onnxruntime": Backend(onnxruntime.build, onnxruntime.build),
-    "onnxruntime-int8": Backend(
-        partial(onnxruntime.build, precision="int8"), partial(onnxruntime.build, precision="int8")
-    ),
     "openvino": Backend(openvino.build, openvino.load),
     "openvino-bf16": Backend(
         partial(openvino.build, precision="bf16"), partial(openvino.load, precision="bf16")

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import models, onnx_export
+from .. import onnx_export
 from .network import BuildOptions, Network, link
 
 
-def build(directory: Path, options: BuildOptions, precision: str = "f32") -> Network:
+def build(directory: Path, options: BuildOptions) -> Network:
     """Create a session from the ONNX file; a deployment does the same."""
     import onnxruntime as ort
 
-    find = models.find_quantized if precision == "int8" else onnx_export.find
-    model = find(directory)
+    model = onnx_export.find(directory)
     settings = ort.SessionOptions()
     settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     settings.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL

@@ -1,0 +1,55 @@
+"""Runs a module as it is while a model is being quantized."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+import numpy as np
+import tvm
+from tvm import relay
+from tvm.contrib import graph_executor
+
+from ..relay.partition import partition_for_dnnl
+
+Inputs = Mapping[str, np.ndarray] | np.ndarray
+T = TypeVar("T")
+
+
+def runner(mod: tvm.IRModule, target: str) -> Callable[[Inputs], list[np.ndarray]]:
+    """Return what runs ``main``, by oneDNN as far as may be, and gives all of its outputs."""
+    with _nothing_measured(), tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(partition_for_dnnl(mod), target)
+    executor = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    (first, *_) = (param.name_hint for param in mod["main"].params)
+
+    def run(inputs: Inputs) -> list[np.ndarray]:
+        executor.run(**(inputs if isinstance(inputs, Mapping) else {first: inputs}))
+        return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
+
+    return run
+
+
+def with_progress(items: Iterable[T], what: str) -> Iterable[T]:
+    """Return the same items, with a bar if rich is there, which comes with [report]."""
+    try:
+        from rich.progress import track
+    except ImportError:
+        return items
+    return track(items, what, transient=True)
+
+
+@contextlib.contextmanager
+def _nothing_measured() -> Iterator[None]:
+    """Have builds choose no layouts: the module runs a few times only."""
+    before = os.environ.get("DNNL_BYOC_TUNE")
+    os.environ["DNNL_BYOC_TUNE"] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["DNNL_BYOC_TUNE"]
+        else:
+            os.environ["DNNL_BYOC_TUNE"] = before

@@ -1,0 +1,64 @@
+"""Which layers of a model lose most by quantization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import tvm
+
+from ..relay.partition import canonical
+from .convert import convert
+from .recipe import Recipe
+from .run import Inputs, runner, with_progress
+
+
+def sensitivity(
+    mod: tvm.IRModule,
+    params: dict | None,
+    data: Iterable[Inputs],
+    recipe: Recipe,
+    target: str = "llvm",
+) -> dict[str, float]:
+    """Quantize one layer at a time, and compare the model's outputs with those in float32.
+
+    Takes a build for each layer: seconds for each.
+
+    Parameters
+    ----------
+    mod, params
+        As for `convert`.
+    data : iterable of dict of str to numpy.ndarray, or of numpy.ndarray
+        A few inputs, as for `calibrate`.
+    recipe : Recipe
+        Only the layers that it quantizes are looked at.
+    target : str
+        For what stays in TVM.
+
+    Returns
+    -------
+    dict of str to float
+        By layer, the worst first: the mean square of the outputs' error, divided by the mean square
+        of the outputs.
+    """
+    inputs = list(data)
+    exact = _outputs(canonical(mod, params)[0], inputs, target)
+    power = np.square(exact).mean()
+    chosen = [name for name, layer in recipe.layers.items() if layer.quantize]
+    noise = {}
+    for name in with_progress(chosen, "quantizing one layer at a time"):
+        layers = {
+            other: replace(layer, quantize=other == name) for other, layer in recipe.layers.items()
+        }
+        alone = convert(mod, params, replace(recipe, layers=layers))
+        noise[name] = float(np.square(_outputs(alone, inputs, target) - exact).mean() / power)
+    return dict(sorted(noise.items(), key=lambda item: -item[1]))
+
+
+def _outputs(mod: tvm.IRModule, inputs: list[Inputs], target: str) -> np.ndarray:
+    """Return all outputs for all inputs, one after the other, in float64."""
+    run = runner(mod, target)
+    return np.concatenate(
+        [output.astype("float64").ravel() for values in inputs for output in run(values)]
+    )
