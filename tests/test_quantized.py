@@ -180,6 +180,23 @@ def test_scales_that_are_no_constants():
     check(mod, {**X, "scale": np.float32(0.01)})
 
 
+def test_convolutions_leave_the_numbers_of_a_concat():
+    """Also those that are rounded in another way before."""
+    x = rounded(var("x", 1, 16, 12, 11), 0.01)
+    parts = [
+        convolve(x, 16, 16, seed=1),
+        relay.nn.relu(convolve(x, 8, 16, kernel=1, seed=2)),
+        rounded(convolve(x, 8, 16, seed=3), 0.03, 100),
+    ]
+    y = rounded(relay.concatenate(parts, axis=1), 0.02, 90)
+    # The third part is one step off where it was rounded twice, and that 4 times in a window.
+    steps = check(module(quantize(convolve(y, 16, 32, kernel=1), 0.5, 100)), X)
+    if WHOLE:
+        kinds = [s["kind"] for s in steps]
+        assert kinds == ["quantize", *["convolution"] * 3, "concat", "convolution"]
+        assert {s["dtypes"]["dst"] for s in steps} == {"u8"}
+
+
 def test_a_concat_of_what_was_rewritten():
     """Types are not known of what partitioning has put in the place of something else."""
     x = conv2d(var("x", 1, 16, 12, 11), const(16, 16, 3, 3)) * relay.const(0.3)

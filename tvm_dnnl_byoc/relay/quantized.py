@@ -71,16 +71,19 @@ def _unrounded(expr: Expr, uses: Mapping[Expr, int]) -> Call | None:
 def _parts_alike(call: Call, uses: Mapping[Expr, int]) -> Expr | None:
     """Quantize the parts of a concat as the whole: their numbers are then put together.
 
-    A part that is rounded already, for this concat alone, is rounded once.
+    Then it is the parts' producers that leave numbers. A part that is rounded already, for this
+    concat alone, is rounded once.
     """
     concat, *how = call.args
     if uses[concat] != 1 or _quantization(call) is None:
         return None
     parts = list(concat.args[0].fields)
     for i, part in enumerate(parts):
-        if op_name(part) != "qnn.dequantize" or _quantization(part) == _quantization(call):
-            continue
-        exact = _unrounded(part, uses)
+        exact = None
+        if op_name(part) == "qnn.dequantize":
+            if _quantization(part) == _quantization(call):
+                continue
+            exact = _unrounded(part, uses)
         numbers = relay.qnn.quantize(
             part if exact is None else exact, *how, out_dtype=call.attrs.out_dtype
         )
