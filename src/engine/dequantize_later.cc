@@ -28,10 +28,6 @@ bool is_per_tensor(const Node& node) {
   return node.attrs.contains("scales") && node.attrs["scales"].size() == 1;
 }
 
-bool is_view(const std::string& kind) {
-  return kind == "reshape" || kind == "transpose" || kind == "slice";
-}
-
 /*! \brief What a dequantize becomes behind a view of its numbers; nothing if it cannot go there. */
 std::optional<json> behind_view(const Node& dequantize, const Node& view) {
   if (is_per_tensor(dequantize)) return quantization(dequantize);
@@ -107,8 +103,7 @@ class Mover {
 
   /*! \brief How the result of a node is dequantized, if the node can do with numbers. */
   std::optional<json> quantization_behind(const Node& node, const Node& first) const {
-    if (is_view(node.kind))
-      return node.inputs.size() == 1 ? behind_view(first, node) : std::nullopt;
+    if (is_view(node)) return node.inputs.size() == 1 ? behind_view(first, node) : std::nullopt;
     const bool maximum = node.kind == "pooling" && node.attrs.value("alg", "") == "max";
     const auto numbers = dtype(first);
     if ((!maximum && node.kind != "concat") || numbers == memory::data_type::undef ||
@@ -148,7 +143,7 @@ class Mover {
 
   void append(Node node) {
     if (node.kind == "dequantize") dequantizers_[node.output] = node;
-    if (is_view(node.kind) || node.kind == "pooling" || node.kind == "concat")
+    if (is_view(node) || node.kind == "pooling" || node.kind == "concat")
       if (const auto it = dtype_of_.find(node.inputs.at(0)); it != dtype_of_.end())
         dtype_of_[node.output] = it->second;
     if (node.kind == "quantize")

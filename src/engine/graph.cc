@@ -287,6 +287,10 @@ Graph Graph::parse(const char* text_) {
   }
 }
 
+bool is_view(const Node& node) {
+  return node.kind == "reshape" || node.kind == "transpose" || node.kind == "slice";
+}
+
 dnnl::algorithm eltwise_algorithm(const std::string& alg) {
   return find_algorithm(kEltwise, "eltwise", alg);
 }

@@ -160,6 +160,9 @@ struct Graph {
   static Graph parse(const char* json);
 };
 
+/*! \brief Whether a node's output may be its input's memory in another guise. */
+bool is_view(const Node& node);
+
 /*! \brief oneDNN's algorithm of an eltwise or binary "alg"; InvalidArgument if there is none. */
 dnnl::algorithm eltwise_algorithm(const std::string& alg);
 dnnl::algorithm binary_algorithm(const std::string& alg);

@@ -136,10 +136,11 @@ def canonical(mod: tvm.IRModule, params: dict | None = None) -> tuple[tvm.IRModu
         (has_qnn, qdq_of_qnn),
         (lambda function: True, canonicalize),
     ):
-        for var, function in _partitionable(result):
-            if wanted(function):
-                result[var] = simplify(function)
-        result = relay.transform.InferType()(result)
+        functions = [entry for entry in _partitionable(result) if wanted(entry[1])]
+        for var, function in functions:
+            result[var] = simplify(function)
+        if functions:  # types take a while to infer
+            result = relay.transform.InferType()(result)
     return result, precision
 
 

@@ -57,10 +57,6 @@ bool has_weights(const Node& node) {
          node.kind == "inner_product" || node.kind == "matmul";
 }
 
-bool is_view(const Node& node) {
-  return node.kind == "reshape" || node.kind == "transpose" || node.kind == "slice";
-}
-
 void expect(bool holds, const PlanBuilder& b, const Node& node, const char* what) {
   if (holds) return;
   std::string shapes;

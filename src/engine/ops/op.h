@@ -17,9 +17,6 @@ void build_op(PlanBuilder& b, const Node& node);
 /*! \brief Whether a node has weights, and with them oneDNN's most complete post-ops. */
 bool has_weights(const Node& node);
 
-/*! \brief Whether a node's output may be its input's memory in another guise. */
-bool is_view(const Node& node);
-
 /*! \brief Whether an implementation is one of oneDNN's slow ones, for reference. */
 inline bool is_reference(const dnnl::primitive_desc_base& pd) {
   return std::string(pd.impl_info_str()).rfind("ref", 0) == 0;

@@ -20,8 +20,7 @@ inline std::vector<memory::desc> any_candidates(const PlanBuilder& b, const Node
   return candidates;
 }
 
-/*! \brief Weights in oneDNN's layout: in their own data type, or in src's if there is a precision.
- */
+/*! \brief Weights in oneDNN's layout; in their own data type, or in src's under a precision. */
 inline memory::desc any_weights(const PlanBuilder& b, const Node& node, const memory::dims& shape,
                                 const memory::desc& src_md) {
   const auto dtype = src_md.get_data_type();
