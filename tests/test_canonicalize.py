@@ -336,6 +336,23 @@ def test_batch_norm_through_dropout():
     assert operators(module(y)) == FOLDED
 
 
+def test_concat_of_concats():
+    """In channels-last layout, the inner one would be a copy of its own."""
+    x = conv(var("x", *SHAPE))
+    inner = relay.concatenate([relay.nn.relu(x), relay.tanh(x)], axis=-3)
+    found = operators(module(relay.concatenate([x, inner, x], axis=1)))
+    assert found["concatenate"] == 1
+
+
+@pytest.mark.parametrize("other", ["axis", "reader"])
+def test_concats_that_stay(other):
+    x = conv(var("x", *SHAPE))
+    inner = relay.concatenate([relay.nn.relu(x), x], axis=2 if other == "axis" else 1)
+    rest = relay.concatenate([x, x], axis=2) if other == "axis" else relay.tanh(inner)
+    found = operators(module(relay.concatenate([inner, rest], axis=1)))
+    assert found["concatenate"] == (3 if other == "axis" else 2)
+
+
 CONSTANTS = {
     "add": lambda a, b: relay.add(a, b),
     "subtract": lambda a, b: relay.subtract(a, b),

@@ -372,6 +372,55 @@ def test_numbers_that_are_not_moved(name):
     assert steps[0]["kind"] == "dequantize"
 
 
+RIM = {"kernel": (3, 2), "strides": 2, "padding_l": 1, "padding_r": 1}
+MEANS = {
+    "within the image": ("avg_exclude_padding", 3, {"kernel": (3, 3)}),
+    "beyond its rim": ("avg_exclude_padding", 3, RIM),
+    "with zeros around it": ("avg_include_padding", 0, RIM),
+    "of all of it": ("avg_exclude_padding", 3, {"kernel": (13, 11)}),
+}
+
+
+def quantized_mean(alg, zero_point, window, dtype="u8", post_ops=()):
+    """Return a graph, a mean of what numbers stand for, and the numbers that it is rounded to."""
+    graph = Graph()
+    x = quantized_src(graph, (2, 24, 13, 11), "u8", zero_point)
+    mean = graph.pooling(x, alg, post_ops=post_ops, **window)
+    return graph, mean, graph.quantize(mean, 0.0117, 5, dtype)
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_a_mean_of_numbers(name):
+    """It leaves those of the quantize that reads it."""
+    graph, _, numbers = quantized_mean(*MEANS[name])
+    (step, *rest) = check(graph.output(numbers), "u8")
+    if WHOLE:
+        assert not rest
+        assert step["kind"] == "pooling"
+        assert step["dtypes"] == {"src": "u8", "dst": "u8"}
+        assert not step["impl"].startswith("ref")
+
+
+NOT_MEANS = {
+    "a zero point, and zeros around": ("avg_include_padding", 3, RIM, "u8", ()),
+    "other numbers": ("avg_exclude_padding", 3, RIM, "s8", ()),
+    "a post-op": ("avg_exclude_padding", 3, RIM, "u8", (eltwise("tanh"),)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_MEANS)
+def test_a_mean_that_is_not_of_numbers(name):
+    graph, _, numbers = quantized_mean(*NOT_MEANS[name])
+    steps = check(graph.output(numbers), NOT_MEANS[name][3])
+    assert [s["kind"] for s in steps] == ["dequantize", "pooling", "quantize"]
+
+
+def test_a_mean_that_is_read_twice():
+    graph, mean, numbers = quantized_mean(*MEANS["within the image"])
+    steps = check(graph.output(graph.dequantize(numbers, 0.0117, 5)).output(mean))
+    assert [s["kind"] for s in steps][:3] == ["dequantize", "pooling", "quantize"]
+
+
 def test_transposed_weights_keep_their_scales():
     graph = Graph()
     x = quantized_src(graph, (1, 16, 9, 9))

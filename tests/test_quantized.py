@@ -133,6 +133,12 @@ def test_pooling_and_concat_of_numbers():
         assert {s["dtypes"]["dst"] for s in steps} == {"u8"}
 
 
+def test_a_quantized_concat_of_a_split():
+    """Its parts are no expressions of their own, and stay as they are."""
+    parts = relay.split(convolve(rounded(var("x", 1, 16, 12, 11), 0.01), 16, 16), 2, axis=1)
+    check(module(quantize(relay.concatenate(parts.astuple(), axis=2), 0.02, 100)), X)
+
+
 @pytest.mark.parametrize("zero_point", [0, 9])
 def test_dense(zero_point):
     x = rounded(var("x", 4, 70), 0.01, zero_point)

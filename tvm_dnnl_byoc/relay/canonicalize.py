@@ -13,6 +13,7 @@ from tvm.relay.expr import Call, Expr, TupleGetItem
 from .affine import CONVOLUTIONS, Affine, apply_to_inputs, apply_to_outputs, channel_affine
 from .dataflow import (
     array_of,
+    concat_parts,
     constant,
     count_uses,
     op_name,
@@ -37,7 +38,7 @@ def canonicalize(function: relay.Function) -> relay.Function:
       channels of its data goes into its weights.
     - A batch_norm that stays applies its scale and shift.
     - Padding goes into the convolution or pooling that follows.
-    - Parts of a split are slices.
+    - Parts of a split are slices; a concat of concats is one.
     - Quantized models: see `simplify_quantized`.
     - Group normalisation, and instance normalisation of a batch, are that of one instance.
     - Linear resizing that oneDNN has no rule for is two matrix products.
@@ -81,6 +82,8 @@ class _Canonicalizer:
             return new.args[0]
         if name == "add" and new.args[0].same_as(new.args[1]):
             return _doubled(new, old)
+        if name == "concatenate":
+            return self.flatten(new, old)
         restated = restate(new, old)
         if restated is not None:
             return restated
@@ -92,6 +95,17 @@ class _Canonicalizer:
         if name == "nn.batch_norm":
             return _apply_scale_and_shift(new)
         return new
+
+    def flatten(self, new: Call, old: Call) -> Call:
+        """Put the parts of a concat in its place in another one that alone reads it."""
+        parts = []
+        for part in concat_parts(new):
+            inner = op_name(part) == "concatenate" and self.uses[part] == 1
+            same = inner and _concat_axis(part, old) == _concat_axis(new, old)
+            parts += (same and concat_parts(part)) or [part]
+        if len(parts) == len(concat_parts(new)):
+            return new
+        return relay.concatenate(parts, new.attrs.axis)
 
     def simplify_field(self, new: TupleGetItem, old: TupleGetItem) -> Expr:
         source = new.tuple_value
@@ -124,6 +138,11 @@ class _Canonicalizer:
             return new
         affine = channel_affine(new.args[0], old.args[0])
         return (affine and apply_to_inputs(new, affine)) or new
+
+
+def _concat_axis(concat: Call, typed: Call) -> int:
+    """Return the axis of a concat of tensors of the same rank as `typed`, which has its type."""
+    return int(concat.attrs.axis) % len(typed.checked_type.shape)
 
 
 def _doubled(new: Call, old: Call) -> Expr:

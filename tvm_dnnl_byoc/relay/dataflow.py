@@ -109,6 +109,12 @@ def op_name(expr: Expr) -> str | None:
     return None
 
 
+def concat_parts(concat: Call) -> list[Expr]:
+    """Return what a ``concatenate`` puts together; nothing if that is one call, of a ``split``."""
+    parts = concat.args[0]
+    return list(parts.fields) if isinstance(parts, Tuple) else []
+
+
 def array_of(expr: Expr) -> np.ndarray | None:
     """Return a constant's data, None for any other expression."""
     return expr.data.numpy() if isinstance(expr, Constant) else None

@@ -10,7 +10,7 @@ from tvm import relay
 from tvm.relay.expr import Call, Constant, Expr, Var
 
 from .affine import CONVOLUTIONS
-from .dataflow import array_of, constant, is_constant, op_name, with_inputs
+from .dataflow import array_of, concat_parts, constant, is_constant, op_name, with_inputs
 
 _PRODUCTS = (*CONVOLUTIONS, "nn.dense", "nn.matmul", "nn.batch_matmul")
 
@@ -77,7 +77,7 @@ def _parts_alike(call: Call, uses: Mapping[Expr, int]) -> Expr | None:
     concat, *how = call.args
     if uses[concat] != 1 or _quantization(call) is None:
         return None
-    parts = list(concat.args[0].fields)
+    parts = concat_parts(concat)
     for i, part in enumerate(parts):
         exact = None
         if op_name(part) == "qnn.dequantize":
@@ -88,7 +88,7 @@ def _parts_alike(call: Call, uses: Mapping[Expr, int]) -> Expr | None:
             part if exact is None else exact, *how, out_dtype=call.attrs.out_dtype
         )
         parts[i] = relay.qnn.dequantize(numbers, *how)
-    if all(new.same_as(old) for new, old in zip(parts, concat.args[0].fields, strict=True)):
+    if all(new.same_as(old) for new, old in zip(parts, concat_parts(concat), strict=True)):
         return None
     whole = with_inputs(concat, [with_inputs(concat.args[0], parts)])
     return with_inputs(call, [whole, *how])

@@ -1,4 +1,5 @@
 #include <map>
+#include <optional>
 
 #include "post_ops.h"
 #include "spatial.h"
@@ -12,12 +13,38 @@ const std::map<std::string, dnnl::algorithm> kAlgorithms = {
     {"avg_exclude_padding", dnnl::algorithm::pooling_avg_exclude_padding},
 };
 
+/*!
+ * \brief A mean of what numbers stand for, that a quantize alone reads, as that of the numbers.
+ *
+ * A mean of s · (q - z) is s · (mean(q) - z): an affine function of the numbers' own mean, which
+ * oneDNN has from their exact sum before it rounds. Zeros of the padding stand for 0 only if z is
+ * 0.
+ */
+std::optional<Node> mean_of_numbers(const PlanBuilder& b, const Node& node,
+                                    bool padded_with_zeros) {
+  const int src = node.inputs[0], numbers = b.numbers_of(src);
+  const Node* quantizer = b.quantizer_of(node);
+  if (numbers < 0 || !quantizer || !node.post_ops.empty()) return std::nullopt;
+  const Quantization& from = b.quantization(src);
+  const Quantization to = quantization_of(*quantizer, {});
+  if (!from.is_per_tensor() || b.dtype(numbers) != to.dtype ||
+      (padded_with_zeros && from.has_zero_points()))
+    return std::nullopt;
+  Node mean = node;
+  mean.inputs = {numbers};
+  mean.output = quantizer->output;
+  const float ratio = from.scales[0] / to.scales[0];
+  const float shift =
+      static_cast<float>(to.zero_points[0]) - static_cast<float>(from.zero_points[0]) * ratio;
+  mean.post_ops = {{PostOp::Kind::eltwise, dnnl::algorithm::eltwise_linear, ratio, shift}};
+  return mean;
+}
+
 }  // namespace
 
 void build_pooling(PlanBuilder& b, const Node& node) {
   expect(node.inputs.size() == 1, b, node, "one input");
-  const int src = node.inputs[0];
-  const memory::dims src_shape = b.shape(src);
+  const memory::dims src_shape = b.shape(node.inputs[0]);
   auto alg = kAlgorithms.find(node.attr<std::string>("alg"));
   expect(alg != kAlgorithms.end(), b, node, "alg max, avg_include_padding or avg_exclude_padding");
   const auto kernel = node.attr<memory::dims>("kernel");
@@ -26,14 +53,25 @@ void build_pooling(PlanBuilder& b, const Node& node) {
   dst_shape.insert(dst_shape.begin(), {src_shape[0], src_shape[1]});
 
   using Pd = dnnl::pooling_forward::primitive_desc;
-  const auto [pd, post_ops] = choose<Pd>(
-      b, node, dst_shape, src_candidates(b, node, src),
-      [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
-        return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, alg->second, src_md,
-                  any_md(dst_shape, src_md.get_data_type()), window.strides, kernel,
-                  window.dilation, window.padding_l, window.padding_r, attr, /*allow_empty=*/true);
-      });
-  emit(b, node, pd, post_ops, pd.dst_desc(), {{DNNL_ARG_SRC, b.require(src, pd.src_desc())}});
+  const auto make = [&](const memory::desc& src_md, const dnnl::primitive_attr& attr) {
+    return Pd(cpu_engine(), dnnl::prop_kind::forward_inference, alg->second, src_md,
+              any_md(dst_shape, src_md.get_data_type()), window.strides, kernel, window.dilation,
+              window.padding_l, window.padding_r, attr, /*allow_empty=*/true);
+  };
+  const auto run = [&b](const Node& pooling, const Choice<Pd>& choice) {
+    const Pd& pd = choice.pd;
+    emit(b, pooling, pd, choice.post_ops, pd.dst_desc(),
+         {{DNNL_ARG_SRC, b.require(pooling.inputs[0], pd.src_desc())}});
+  };
+  if (alg->second != dnnl::algorithm::pooling_max) {
+    const bool zeros = alg->second == dnnl::algorithm::pooling_avg_include_padding;
+    if (const auto mean = mean_of_numbers(b, node, zeros)) {
+      const auto choice =
+          try_choose<Pd>(b, *mean, dst_shape, src_candidates(b, *mean, mean->inputs[0]), make);
+      if (choice.pd && !is_reference(choice.pd)) return run(*mean, choice);
+    }
+  }
+  run(node, choose<Pd>(b, node, dst_shape, src_candidates(b, node, node.inputs[0]), make));
 }
 
 }  // namespace dnnl_byoc

@@ -66,20 +66,18 @@ bool is_usable(const PlanBuilder& b, const PostOps& variant, const dnnl::primiti
 std::string post_op_names(const Node& node);
 
 /*!
- * \brief The first primitive descriptor that oneDNN has a fast implementation for.
+ * \brief The first primitive descriptor that oneDNN has a fast implementation for; if there is
+ * none, the first slow one, or an empty one.
  *
  * \param candidates Source descriptors, best first; each is tried with each post-op variant.
  * \param make (src_md, attr) → a primitive descriptor, empty if oneDNN refuses.
- * \throw Unsupported if there is none; outside of Plan::Mode::support a reference implementation,
- *   slow but right, is better than none.
  */
 template <typename PrimitiveDesc, typename Make>
-Choice<PrimitiveDesc> choose(const PlanBuilder& b, const Node& node, const memory::dims& dst_shape,
-                             const std::vector<memory::desc>& candidates, Make make) {
-  if (!is_countable(dst_shape))
-    throw Unsupported(text(node.kind, ": expected a result of fewer than 2^60 elements, got ",
-                           shape_name(dst_shape)));
+Choice<PrimitiveDesc> try_choose(const PlanBuilder& b, const Node& node,
+                                 const memory::dims& dst_shape,
+                                 const std::vector<memory::desc>& candidates, Make make) {
   Choice<PrimitiveDesc> fallback;
+  if (!is_countable(dst_shape)) return fallback;
   for (const memory::desc& src_md : candidates) {
     for (const PostOps& variant : post_op_variants(b, node, dst_shape, src_md.get_data_type())) {
       PrimitiveDesc pd = make(src_md, variant.attr);
@@ -90,8 +88,23 @@ Choice<PrimitiveDesc> choose(const PlanBuilder& b, const Node& node, const memor
       if (!fallback.pd) fallback = {pd, variant};
     }
   }
-  if (fallback.pd && b.mode() == Plan::Mode::full) return fallback;
-  throw Unsupported(text(node.kind, ": oneDNN has ", fallback.pd ? "only a reference" : "no",
+  return fallback;
+}
+
+/*!
+ * \brief As try_choose().
+ * \throw Unsupported if there is none; outside of Plan::Mode::support a reference implementation,
+ *   slow but right, is better than none.
+ */
+template <typename PrimitiveDesc, typename Make>
+Choice<PrimitiveDesc> choose(const PlanBuilder& b, const Node& node, const memory::dims& dst_shape,
+                             const std::vector<memory::desc>& candidates, Make make) {
+  if (!is_countable(dst_shape))
+    throw Unsupported(text(node.kind, ": expected a result of fewer than 2^60 elements, got ",
+                           shape_name(dst_shape)));
+  auto choice = try_choose<PrimitiveDesc>(b, node, dst_shape, candidates, make);
+  if (choice.pd && (b.mode() == Plan::Mode::full || !is_reference(choice.pd))) return choice;
+  throw Unsupported(text(node.kind, ": oneDNN has ", choice.pd ? "only a reference" : "no",
                          " implementation for ", shape_name(b.shape(node.inputs[0])),
                          node.post_ops.empty() ? "" : " with post-ops " + post_op_names(node)));
 }
