@@ -12,6 +12,7 @@ from helpers import (
     inputs_for,
     module,
     offloaded,
+    op_names,
     run,
     steps_of,
     var,
@@ -342,3 +343,49 @@ def test_prelu_along_another_axis():
     for axis in (2, 3):
         steps = fused(check(module(relay.nn.prelu(square, const(C), axis=axis))))
         assert steps[0] == "convolution"
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+def split_attention(x, weights):
+    """Groups of channels, weighted and added up, as ResNeSt has it."""
+    groups = relay.reshape(relay.expand_dims(x, axis=1), (0, 2, C // 2, 0, 0))
+    pooled = relay.nn.adaptive_avg_pool2d(relay.sum(groups, axis=[1]), (1, 1))
+    logits = conv2d(pooled, const(C, C // 2, 1, 1, seed=4))
+    attention = relay.transpose(relay.reshape(logits, (0, 1, 2, -1)), (0, 2, 1, 3))
+    attention = relay.reshape(relay.nn.softmax(attention, axis=1), (0, 2, -1, 1, 1))
+    return conv2d(relay.sum(relay.multiply(attention, groups), axis=[1]), weights)
+
+
+def test_split_attention():
+    mod = module(split_attention(conv(), const(4, C // 2, 1, 1)))
+    steps = fused(check(mod))
+    assert "reduction" not in steps
+    assert offloaded(partition_for_dnnl(mod))[1] == []
+
+
+@pytest.mark.parametrize("axis", [0, 1, -2])
+@pytest.mark.parametrize("shape", [(3, 4, 5, 6), (4, 3, 30)])
+def test_sum_over_a_short_dimension(shape, axis):
+    x = relay.reshape(conv(var("x", 2, C, 5, 6)), shape)
+    mod = module(relay.nn.relu(relay.sum(x, axis=[axis])))
+    assert "reduction" not in fused(check(mod))
+    assert ("sum" in op_names(partition_for_dnnl(mod)["main"])) == (shape[axis] > 4)
+
+
+SUMS_THAT_STAY = {
+    "over the last": {"axis": [-1]},
+    "over two": {"axis": [1, 2]},
+    "over a long one": {"axis": [0]},
+    "over all but": {"axis": [1], "exclude": True},
+    "over all": {},
+}
+
+
+@pytest.mark.parametrize("name", SUMS_THAT_STAY)
+def test_sum_that_stays(name):
+    y = relay.nn.relu(relay.sum(var("x", 7, 3, 4), **SUMS_THAT_STAY[name]))
+    mod = partition_for_dnnl(module(y))
+    assert "add" not in op_names(mod["main"])
+    check(module(y))

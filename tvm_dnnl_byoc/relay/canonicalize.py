@@ -41,6 +41,7 @@ def canonicalize(function: relay.Function) -> relay.Function:
     - Parts of a split are slices; a concat of concats is one.
     - Quantized models: see `simplify_quantized`.
     - Group normalisation, and instance normalisation of a batch, are that of one instance.
+    - Sums over a short dimension are additions.
     - Linear resizing that oneDNN has no rule for is two matrix products.
     """
     return with_body(function, _Canonicalizer(function.body).run())

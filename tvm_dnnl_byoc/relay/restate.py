@@ -6,6 +6,7 @@ from .dataflow import op_name, static_shape
 from .normalization import as_one_instance
 from .padding import fold_padding, slice_before_padding
 from .resize import resize_as_products
+from .sums import sum_as_additions
 
 _WINDOWS = [f"nn.{kind}{dims}d" for kind in ("conv", "max_pool", "avg_pool") for dims in (1, 2, 3)]
 # Each is given a call and the shape of its data, float32, and returns None where it has no answer.
@@ -27,6 +28,8 @@ def restate(new: Call, old: Call) -> Expr | None:
     new, old : Call
         The call with rewritten inputs, and as it was, with its type.
     """
+    if op_name(new) == "sum":
+        return sum_as_additions(new, old)
     rule = _RULES.get(op_name(new))
     shape = static_shape(old.args[0]) if rule else None
     return rule(new, shape) if shape else None
