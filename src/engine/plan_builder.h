@@ -62,6 +62,9 @@ class PlanBuilder {
    */
   int require(int tensor, const memory::desc& md);
 
+  /*! \brief Whether oneDNN can bring a constant into a layout; always true of other tensors. */
+  bool can_require(int tensor, const memory::desc& md) const;
+
   /*! \brief A constant tensor as the value that `transform` makes of it at load, in layout `md`. */
   int transformed(int tensor, const memory::desc& md, Plan::Transform transform);
 
@@ -139,6 +142,7 @@ class PlanBuilder {
             std::vector<std::pair<int, int>> args, std::string post_ops = "");
 
  private:
+  Node with_sizes(Node node) const;
   int add_storage(Storage::Place place, int index, size_t bytes);
   int add_anonymous_value(const memory::desc& md, int storage, size_t offset = 0);
   int add_value(int tensor, const memory::desc& md, int storage, size_t offset = 0);
