@@ -12,6 +12,7 @@ from tvm.contrib import graph_executor
 
 import tvm_dnnl_byoc
 from tvm_dnnl_byoc import partition_for_dnnl, profile
+from tvm_dnnl_byoc.relay.dynamic import computation_of
 
 TOLERANCE = 1e-5
 
@@ -171,7 +172,7 @@ def region_functions(mod):
 def offloaded(mod):
     """Return the names of the operators inside regions, and of those outside."""
     regions = region_functions(mod)
-    inside = [name for f in regions.values() for name in op_names(f)]
+    inside = [name for f in regions.values() for name in op_names(computation_of(f))]
     outside = [
         name
         for var, f in mod.functions.items()

@@ -11,8 +11,8 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
 
     Parameters
     ----------
-    lib : tvm.runtime.Module or a factory module
-        What ``relay.build`` or ``tvm.runtime.load_module`` returned.
+    lib : tvm.runtime.Module, a factory module, or tvm.runtime.vm.Executable
+        What ``relay.build``, ``relay.vm.compile`` or ``tvm.runtime.load_module`` returned.
     runs : int
         How often to run each region, on made-up inputs, to time it. 0: no timing.
 
@@ -28,9 +28,12 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
         With ``runs``, each step and the whole have ``ms``, the median time. If the batch is
         computed in ``chunks``, not 1, all this is of one chunk, which one thread runs alone.
         ``threads`` is how many the last run could use; if the region ``adapts``, that may be one
-        less on a crowded machine.
+        less on a crowded machine. A region with sizes that only a run knows is described as it was
+        compiled for those that were used last, and has no ``steps`` before the first run;
+        ``plans`` is for how many sets of sizes it is compiled now, ``compiled`` how often it was,
+        and ``repacked_bytes`` is for all of them.
     """
-    root = lib.get_lib() if hasattr(lib, "get_lib") else lib
+    root = lib.get_lib() if hasattr(lib, "get_lib") else getattr(lib, "lib", lib)
     return {
         region["get_symbol"](): json.loads(region["get_profile"](runs)) for region in regions(root)
     }

@@ -28,6 +28,12 @@ struct Source {
 
   int id(int arg) const { return resolve(args[arg]); }
   Ints shape(int arg) const { return tensor_type(args[arg]).shape; }
+  /*! \brief The same of what has to be known before a run. */
+  Ints known_shape(int arg) const {
+    Ints result = shape(arg);
+    expect(is_known(result), "expected known sizes, got ", shape_text(result));
+    return result;
+  }
   Ints result_shape() const { return tensor_type(result).shape; }
 
   /*! \brief Refuses, with the operator's name in front. */

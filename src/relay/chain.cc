@@ -12,7 +12,7 @@ namespace {
 
 using json = GraphWriter::json;
 
-/*! \brief Refuses what no operator here takes: other dtypes, symbolic shapes. */
+/*! \brief Refuses what no operator here takes: other dtypes. */
 void expect_tensor(const std::string& op, const ObjectRef& expr,
                    const std::set<std::string>& dtypes) {
   if (is(expr, "relay.Tuple")) {
@@ -63,7 +63,7 @@ Source make_source(const ObjectRef& call, GraphWriter* graph, const Resolve& res
 
 /*! \brief Whether a tensor varies along one axis only, as broadcasting aligns it to `shape`. */
 bool varies_along(const Ints& operand, const Ints& shape, int64_t axis) {
-  if (operand.size() > shape.size()) return false;
+  if (operand.size() > shape.size() || shape[static_cast<size_t>(axis)] == kUnknown) return false;
   const size_t missing = shape.size() - operand.size();
   if (missing > static_cast<size_t>(axis)) return false;
   for (size_t i = 0; i < operand.size(); ++i) {

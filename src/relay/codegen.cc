@@ -26,7 +26,9 @@ using tvm::runtime::TVMRetValue;
 void compile(TVMArgs args, TVMRetValue* ret) {
   const ObjectRef function = args[0];
   const ObjectRef attrs = get_object(function, "attrs");
-  *ret = make_module(get_string(attrs, "global_symbol"), packed(translate_region(function)));
+  // That of a region with sizes that only a run knows stands for another, see dynamic.py.
+  const ObjectRef body = has_attr(attrs, "computes") ? get_object(attrs, "computes") : function;
+  *ret = make_module(get_string(attrs, "global_symbol"), packed(translate_region(body)));
 }
 
 /*! \brief None: the module has them. Without this function, TVM would collect them itself. */

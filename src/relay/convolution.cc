@@ -6,7 +6,7 @@ namespace {
 
 /*! \brief Convolution weights as (O, I / groups, …). */
 int logical_weights(const Source& s, const LogicalTensor& data, int64_t outputs, int64_t groups) {
-  const Ints shape = s.shape(1);
+  const Ints shape = s.known_shape(1);
   s.expect(shape.size() == data.shape.size(), "expected weights of rank ", data.shape.size(),
            ", got ", shape.size());
   const Ints axes =
@@ -32,6 +32,8 @@ Anchor translate_convolution(const Source& s) {
   const size_t dims = data.shape.size() - 2;
   const int64_t groups = get_int(s.attrs, "groups");
   const int64_t outputs = s.result_shape()[static_cast<size_t>(channel_axis(data))];
+  s.expect(outputs >= 0 && data.shape[1] >= 0, "expected known numbers of channels, got data ",
+           shape_text(s.shape(0)), " and a result ", shape_text(s.result_shape()));
   const auto [padding_l, padding_r] = split_padding(s, dims);
   return {make_node("convolution", {data.id, logical_weights(s, data, outputs, groups)},
                     {{"strides", get_ints(s.attrs, "strides")},
@@ -48,7 +50,7 @@ Anchor translate_transposed_convolution(const Source& s) {
   const int64_t groups = get_int(s.attrs, "groups");
   // TVM's own kernels take (I, O / groups, …) whatever the layout says, which for some front ends
   // is "OI…" all the same.
-  const Ints weights = s.shape(1);
+  const Ints weights = s.known_shape(1);
   s.expect(weights.size() == data.shape.size() && weights[0] == data.shape[1] && data.axes[1] == 1,
            "expected channels-first data and weights (I, O / groups, …), got ",
            shape_text(weights));

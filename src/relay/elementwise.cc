@@ -132,7 +132,7 @@ Ints operand_shape(const Source& s, int operand) {
   const Ints data = s.shape(0);
   const int64_t axis = normalized_axis(s, get_int(s.attrs, "axis"), data.size());
   Ints shape(data.size() - static_cast<size_t>(axis), 1);
-  shape[0] = data[static_cast<size_t>(axis)];
+  shape[0] = s.shape(operand)[0];
   return shape;
 }
 

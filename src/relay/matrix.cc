@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 
 #include "anchors.h"
@@ -20,12 +21,19 @@ int swapped(const Source& s, int tensor, size_t rank) {
 Anchor translate_dense(const Source& s) {
   const Ints data = s.shape(0);
   s.expect(!data.empty(), "expected data of rank >= 1, got a scalar");
-  const int64_t last = static_cast<int64_t>(data.size()) - 1;
-  const int64_t size = std::accumulate(data.begin(), data.end(), int64_t{1}, std::multiplies<>());
-  s.expect(size > 0, "expected non-empty data, got ", shape_text(data));
-  const int src = reshaped(s.graph, s.id(0), data, {size / data.back(), data.back()});
+  s.expect(std::count(data.begin(), data.end(), 0) == 0, "expected non-empty data, got ",
+           shape_text(data));
+  s.expect(data.back() >= 0, "expected a known last size, got ", shape_text(data));
+  const size_t last = data.size() - 1;
+  const Ints result = s.result_shape();
+  // If rows were merged, an operand that is broadcast could pass for one that is not.
+  if (last > 1 && !is_known(data)) {
+    return {make_node("matmul", {s.id(0), swapped(s, s.id(1), 2)}, json::object()),
+            ResultView(result).with_bias_along(static_cast<int64_t>(last))};
+  }
+  const int src = reshaped(s.graph, s.id(0), data, rows_of(data));
   return {make_node("inner_product", {src, s.id(1)}, json::object()),
-          ResultView::rows(s.result_shape()).with_bias_along(last)};
+          ResultView::rows(result).with_bias_along(static_cast<int64_t>(last))};
 }
 
 Anchor translate_matmul(const Source& s) {

@@ -66,23 +66,27 @@ Anchor translate_log_softmax(const Source& s) { return softmax(s, 1); }
 
 Anchor translate_reduction(const Source& s) {
   const Ints src = s.shape(0);
-  Ints axes, kept = src;
+  Ints axes, kept = src, left;
   std::vector<bool> named(src.size(), !get_object(s.attrs, "axis").defined());
   if (get_object(s.attrs, "axis").defined())
     for (int64_t axis : get_ints(s.attrs, "axis"))
       named[static_cast<size_t>(normalized_axis(s, axis, src.size()))] = true;
   const bool exclude = get_int(s.attrs, "exclude");
   for (size_t i = 0; i < src.size(); ++i) {
-    if (named[i] == exclude) continue;
+    if (named[i] == exclude) {
+      left.push_back(static_cast<int64_t>(i));
+      continue;
+    }
     axes.push_back(static_cast<int64_t>(i));
     kept[i] = 1;
   }
+  const Ints result = s.result_shape();
   // Over one element, each of them is that element.
-  if (kept == src)
-    return {make_node("reshape", {s.id(0)}, {{"shape", s.result_shape()}}),
-            ResultView(s.result_shape())};
-  return {make_node("reduction", {s.id(0)}, {{"alg", s.op}, {"axes", axes}}),
-          ResultView::of_shape(s.result_shape(), kept)};
+  if (kept == src && is_known(src))
+    return {make_node("reshape", {s.id(0)}, {{"shape", result}}), ResultView(result)};
+  auto node = make_node("reduction", {s.id(0)}, {{"alg", s.op}, {"axes", axes}});
+  if (result == kept) return {std::move(node), ResultView(result)};
+  return {std::move(node), ResultView::of_shape(result, kept, sizes_of(result, s.id(0), left))};
 }
 
 }  // namespace relay

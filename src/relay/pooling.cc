@@ -14,6 +14,7 @@ Ints ceil_padding(const Source& s, const LogicalTensor& data, const Ints& window
                   const Ints& strides, const Ints& padding_l, const Ints& padding_r,
                   bool* extended) {
   const Ints dst = result_spatial(s, data);
+  s.expect(is_known(dst), "expected known sizes with ceil_mode, got ", shape_text(s.shape(0)));
   Ints result = padding_r;
   *extended = false;
   for (size_t i = 0; i < window.size(); ++i) {
@@ -61,11 +62,16 @@ Anchor pool(const Source& s, bool average) {
 Anchor even_pool(const Source& s, const char* alg) {
   const LogicalTensor data = logical_data(s, 0, "layout");
   const Ints dst = result_spatial(s, data);
-  Ints kernel;
+  auto kernel = GraphWriter::json::array();
   for (size_t i = 0; i < dst.size(); ++i) {
-    s.expect(data.shape[i + 2] % dst[i] == 0, "expected an output size that divides ",
-             data.shape[i + 2], ", got ", dst[i]);
-    kernel.push_back(data.shape[i + 2] / dst[i]);
+    const int64_t src = data.shape[i + 2];
+    if (src == kUnknown && dst[i] == 1) {
+      kernel.push_back({data.id, i + 2});
+      continue;
+    }
+    s.expect(src >= 0 && src % dst[i] == 0, "expected an output size that divides ",
+             shape_text({src}), ", got ", dst[i]);
+    kernel.push_back(src / dst[i]);
   }
   const Ints ones(kernel.size(), 1), zeros(kernel.size(), 0);
   return {make_node("pooling", {data.id},

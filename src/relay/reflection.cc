@@ -79,7 +79,10 @@ TensorType tensor_type(const ObjectRef& expr) {
   const ObjectRef type = get_object(expr, "_checked_type_");
   if (!type.defined()) throw std::runtime_error("expected a type-inferred Relay expression");
   if (!is(type, "relay.TensorType")) refuse("expected a tensor, got ", type->GetTypeKey());
-  return {get_string(type, "dtype"), get_ints(type, "shape")};
+  std::vector<int64_t> shape;
+  for (const ObjectRef& size : get_array(type, "shape"))
+    shape.push_back(is(size, "IntImm") ? get_int(size, "value") : kUnknown);
+  return {get_string(type, "dtype"), std::move(shape)};
 }
 
 std::string op_name(const ObjectRef& call) {

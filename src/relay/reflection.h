@@ -49,13 +49,16 @@ int64_t get_int(const ObjectRef& node, const char* name);
 std::vector<int64_t> get_ints(const ObjectRef& node, const char* name);
 ///@}
 
-/*! \brief The type of a tensor: Relay's dtype name, and its static shape. */
+/*! \brief A size that is symbolic in Relay: only a run knows it. It is the engine's name, too. */
+constexpr int64_t kUnknown = -1;
+
+/*! \brief The type of a tensor: Relay's dtype name, and its shape, perhaps with kUnknown in it. */
 struct TensorType {
   std::string dtype;
   std::vector<int64_t> shape;
 };
 
-/*! \brief The inferred type of an expression; Refusal if it is no tensor of static shape. */
+/*! \brief The inferred type of an expression; Refusal if it is no tensor. */
 TensorType tensor_type(const ObjectRef& expr);
 
 /*! \brief The name of the operator that a relay.Call calls, "" if it calls something else. */

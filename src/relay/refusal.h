@@ -28,7 +28,8 @@ template <typename... Args>
 
 inline std::string shape_text(const std::vector<int64_t>& shape) {
   std::string s = "(";
-  for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i)
+    s += (i ? ", " : "") + (shape[i] < 0 ? "?" : std::to_string(shape[i]));
   return s + (shape.size() == 1 ? ",)" : ")");
 }
 

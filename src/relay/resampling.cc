@@ -10,6 +10,7 @@ namespace {
 Anchor resampling(const Source& s, const char* alg) {
   const LogicalTensor data = logical_data(s, 0, "layout");
   const Ints size = result_spatial(s, data);
+  s.expect(is_known(size), "expected a known size, got ", shape_text(s.result_shape()));
   return {make_node("resampling", {data.id}, {{"alg", alg}, {"size", size}}), like_data(s, data)};
 }
 
@@ -17,8 +18,9 @@ Anchor resampling(const Source& s, const char* alg) {
 void expect_repeated_pixels(const Source& s) {
   const Ints src = s.shape(0), dst = s.result_shape();
   for (size_t i = 0; i < src.size(); ++i)
-    s.expect(src[i] > 0 && dst[i] % src[i] == 0, "expected an enlargement by whole numbers, got ",
-             shape_text(src), " to ", shape_text(dst));
+    s.expect(src[i] == dst[i] || (src[i] > 0 && dst[i] % src[i] == 0),
+             "expected an enlargement by whole numbers, got ", shape_text(src), " to ",
+             shape_text(dst));
 }
 
 Anchor nearest(const Source& s, const std::string& coordinates, const std::string& rounding) {
@@ -62,6 +64,8 @@ Anchor translate_repeat(const Source& s) {
   const int64_t axis = normalized_axis(s, get_int(s.attrs, "axis"), shape.size());
   s.expect(axis >= 2, "expected a spatial axis, got ", axis);
   const Ints result = s.result_shape();
+  s.expect(is_known({result.begin() + 2, result.end()}), "expected a known size, got ",
+           shape_text(result));
   return {make_node("resampling", {s.id(0)},
                     {{"alg", "nearest"}, {"size", Ints(result.begin() + 2, result.end())}}),
           ResultView(result)};

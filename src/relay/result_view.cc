@@ -1,5 +1,6 @@
 #include "result_view.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "refusal.h"
@@ -18,6 +19,20 @@ Ints axes_between(const std::string& from, const std::string& to) {
   return axes;
 }
 
+int64_t count_unknown(const Ints& shape) {
+  return std::count(shape.begin(), shape.end(), kUnknown);
+}
+
+bool is_known(const Ints& shape) { return count_unknown(shape) == 0; }
+
+GraphWriter::json sizes_of(const Ints& shape, int tensor, const Ints& axes) {
+  GraphWriter::json sizes = shape;
+  if (count_unknown(shape) < 2) return sizes;  // the engine's -1, too, is what is left
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] == kUnknown) sizes[i] = {tensor, axes[i]};
+  return sizes;
+}
+
 int reshaped(GraphWriter* graph, int tensor, const Ints& from, const Ints& to) {
   return from == to ? tensor : graph->add_node("reshape", {tensor}, {{"shape", to}});
 }
@@ -28,25 +43,42 @@ int transposed(GraphWriter* graph, int tensor, const Ints& axes) {
   return axes == identity ? tensor : graph->add_node("transpose", {tensor}, {{"axes", axes}});
 }
 
+int of_rank(GraphWriter* graph, int tensor, const Ints& shape, size_t rank) {
+  const size_t missing = rank - shape.size();
+  if (missing == 0) return tensor;
+  Ints aligned(missing, 1), axes(missing, -1);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    aligned.push_back(shape[i]);
+    axes.push_back(static_cast<int64_t>(i));
+  }
+  return graph->add_node("reshape", {tensor}, {{"shape", sizes_of(aligned, tensor, axes)}});
+}
+
 ResultView ResultView::permuted(Ints shape, Ints axes) {
   ResultView view(std::move(shape));
   view.axes_ = std::move(axes);
   return view;
 }
 
+Ints rows_of(const Ints& shape) {
+  const int64_t last = shape.back();
+  if (shape.size() == 2) return shape;
+  const int64_t size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  return {last ? size / last : 0, last};
+}
+
 ResultView ResultView::rows(Ints shape) {
   ResultView view(std::move(shape));
   view.rows_ = true;
-  const int64_t last = view.shape_.back();
-  const int64_t size =
-      std::accumulate(view.shape_.begin(), view.shape_.end(), int64_t{1}, std::multiplies<>());
-  view.node_shape_ = {last ? size / last : 0, last};
+  view.node_shape_ = rows_of(view.shape_);
+  view.sizes_ = view.shape_;
   return view;
 }
 
-ResultView ResultView::of_shape(Ints shape, Ints node_shape) {
+ResultView ResultView::of_shape(Ints shape, Ints node_shape, GraphWriter::json sizes) {
   ResultView view(std::move(shape));
   view.node_shape_ = std::move(node_shape);
+  view.sizes_ = std::move(sizes);
   return view;
 }
 
@@ -63,7 +95,8 @@ int ResultView::operand(GraphWriter* graph, int tensor, const Ints& operand_shap
   aligned.insert(aligned.begin(), shape_.size() - aligned.size(), 1);
   if (!node_shape_.empty() && node_shape_ != shape_) {
     // Only what does not depend on how the dimensions were merged.
-    if (aligned == shape_) return reshaped(graph, tensor, operand_shape, node_shape_);
+    if (aligned == shape_ && count_unknown(shape_) < 2)
+      return reshaped(graph, tensor, operand_shape, node_shape_);
     Ints last(aligned.size(), 1);
     last.back() = shape_.back();
     if (!rows_ || aligned != last)
@@ -72,11 +105,13 @@ int ResultView::operand(GraphWriter* graph, int tensor, const Ints& operand_shap
     return reshaped(graph, tensor, operand_shape, {1, shape_.back()});
   }
   if (axes_.empty()) return tensor;
-  return transposed(graph, reshaped(graph, tensor, operand_shape, aligned), axes_);
+  return transposed(graph, of_rank(graph, tensor, operand_shape, shape_.size()), axes_);
 }
 
 int ResultView::finish(GraphWriter* graph, int result) const {
-  if (!node_shape_.empty()) return reshaped(graph, result, node_shape_, shape_);
+  if (!node_shape_.empty())
+    return node_shape_ == shape_ ? result
+                                 : graph->add_node("reshape", {result}, {{"shape", sizes_}});
   if (axes_.empty()) return result;
   Ints back(axes_.size());
   for (size_t i = 0; i < axes_.size(); ++i)

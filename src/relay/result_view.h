@@ -18,9 +18,28 @@ using Ints = std::vector<int64_t>;
 /*! \brief The axes that turn `from` into `to`, e.g. "NHWC" into "NCHW": (0, 3, 1, 2). */
 Ints axes_between(const std::string& from, const std::string& to);
 
+/*! \brief How many sizes of a shape only a run knows, and whether there is none. */
+int64_t count_unknown(const Ints& shape);
+bool is_known(const Ints& shape);
+
+/*!
+ * \brief The sizes of a reshape to a shape.
+ *
+ * One unknown size is what is left. Of several, each is that of a tensor along an axis.
+ * \param axes For each dimension, the axis of the tensor; -1 where the size is known.
+ */
+GraphWriter::json sizes_of(const Ints& shape, int tensor, const Ints& axes);
+
 /*! \brief Appends a reshape or transpose unless it would change nothing. */
 int reshaped(GraphWriter* graph, int tensor, const Ints& from, const Ints& to);
 int transposed(GraphWriter* graph, int tensor, const Ints& axes);
+
+/*! \brief The shape (M, N) with all leading dimensions, of a tensor of more than two known, in M.
+ */
+Ints rows_of(const Ints& shape);
+
+/*! \brief A tensor with dimensions of 1 before its own, up to a rank. */
+int of_rank(GraphWriter* graph, int tensor, const Ints& shape, size_t rank);
 
 /*! \brief A node's result and Relay's tensor for it. Nothing here moves data: all are views. */
 class ResultView {
@@ -34,8 +53,11 @@ class ResultView {
   /*! \brief The node's result is (M, N), all leading dimensions of Relay's tensor in M. */
   static ResultView rows(Ints shape);
 
-  /*! \brief The node's result is Relay's tensor in another shape. */
-  static ResultView of_shape(Ints shape, Ints node_shape);
+  /*!
+   * \brief The node's result is Relay's tensor in another shape.
+   * \param sizes Those of a reshape to Relay's.
+   */
+  static ResultView of_shape(Ints shape, Ints node_shape, GraphWriter::json sizes);
 
   /*! \brief Relay's dimension that a bias belongs to; -1 (as by default) if the node takes none. */
   ResultView& with_bias_along(int64_t axis);
@@ -55,8 +77,9 @@ class ResultView {
 
  private:
   Ints shape_;
-  Ints axes_;        // empty: in order
-  Ints node_shape_;  // empty: shape_, permuted
+  Ints axes_;                // empty: in order
+  Ints node_shape_;          // empty: shape_, permuted
+  GraphWriter::json sizes_;  // of the reshape from it to shape_
   bool rows_ = false;
   int64_t bias_axis_ = -1;
 };

@@ -6,7 +6,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
-from .dataflow import array_of, constant, op_name, static_shape
+from .dataflow import array_of, constant, op_name, shape_of
 
 CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
 
@@ -20,14 +20,14 @@ class Affine:
     data : Expr
     scale, shift : np.ndarray
         float64; broadcast against the data as NumPy does.
-    shape : tuple of int
-        The shape of the data and of the result.
+    shape : tuple of int or None
+        The shape of the data and of the result; None for a size that only a run knows.
     """
 
     data: Expr
     scale: np.ndarray
     shift: np.ndarray
-    shape: tuple[int, ...]
+    shape: tuple[int | None, ...]
 
 
 def channel_affine(new: Expr, old: Expr) -> Affine | None:
@@ -38,7 +38,7 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
     new, old : Expr
         The expression with rewritten inputs, and as it was, with its type.
     """
-    shape = static_shape(old)
+    shape = shape_of(old)
     if shape is None:
         return None
     one, zero = np.float64(1), np.float64(0)
@@ -50,7 +50,7 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
             return None
         value = arrays[which].astype(np.float64)
         data = new.args[1 - which]
-        if static_shape(old.args[1 - which]) != shape:
+        if shape_of(old.args[1 - which]) != shape:
             return None
         scale, shift = (one, value) if name == "add" else (value, zero)
         return Affine(data, scale, shift, shape)
@@ -64,7 +64,7 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
     return None
 
 
-def _batch_norm(call: Expr, shape: tuple[int, ...]) -> Affine | None:
+def _batch_norm(call: Expr, shape: tuple[int | None, ...]) -> Affine | None:
     if op_name(call) != "nn.batch_norm":
         return None
     arrays = [array_of(arg) for arg in call.args[1:]]
@@ -192,8 +192,10 @@ def _along(vector: np.ndarray, axis: int, rank: int) -> np.ndarray:
     return vector.reshape((-1,) + (1,) * (rank - 1 - axis % rank))
 
 
-def _per_channel(value: np.ndarray, axis: int, shape: tuple[int, ...]) -> np.ndarray | None:
+def _per_channel(value: np.ndarray, axis: int, shape: tuple[int | None, ...]) -> np.ndarray | None:
     """Return a value that broadcasts to `shape` as one number per channel, None if it is more."""
+    if shape[axis] is None:
+        return None
     value = value.reshape((1,) * (len(shape) - value.ndim) + value.shape)
     if any(size != 1 for i, size in enumerate(value.shape) if i != axis):
         return None

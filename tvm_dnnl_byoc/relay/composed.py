@@ -27,8 +27,7 @@ from .dataflow import (
     op_name,
     post_order,
     replace,
-    same_type,
-    static_shape,
+    shape_of,
     with_body,
     with_inputs,
 )
@@ -118,7 +117,8 @@ def _find(order: list[Expr]) -> dict[Expr, tuple[Expr, relay.Function]]:
             continue
         # From the largest formula to the smallest: a scale that goes before belongs to it.
         for source, members in reversed(list(_formulas(root, position, readers))):
-            fits = static_shape(root) and same_type(source, root)
+            # Numbers do not change a shape; sizes that only a run knows are the same in both.
+            fits = shape_of(root) and shape_of(source) == shape_of(root)
             activation = _recognise(source, members) if fits else None
             if activation:
                 found[root] = source, _function(source, root, activation)

@@ -126,15 +126,27 @@ def constant(array: np.ndarray) -> Constant:
     return relay.const(np.asarray(array, order="C"), dtype=str(array.dtype))
 
 
-def static_shape(expr: Expr) -> tuple[int, ...] | None:
-    """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
+def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
     type_ = expr.checked_type
     if not isinstance(type_, relay.TensorType) or type_.dtype != "float32":
         return None
-    try:
-        return tuple(int(size) for size in type_.shape)
-    except TypeError:  # a symbolic size
-        return None
+    return tuple(int(size) if isinstance(size, tir.IntImm) else None for size in type_.shape)
+
+
+def static_shape(expr: Expr) -> tuple[int, ...] | None:
+    """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
+    shape = shape_of(expr)
+    return None if shape is None or None in shape else shape
+
+
+def is_dynamic(type_: relay.Type) -> bool:
+    """Whether a tensor, or a field of a tuple, has a symbolic size."""
+    if isinstance(type_, relay.TupleType):
+        return any(map(is_dynamic, type_.fields))
+    return isinstance(type_, relay.TensorType) and not all(
+        isinstance(size, tir.IntImm) for size in type_.shape
+    )
 
 
 def same_type(a: Expr, b: Expr) -> bool:

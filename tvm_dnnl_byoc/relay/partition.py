@@ -12,6 +12,7 @@ from tvm.relay.expr import Expr, Tuple
 from .canonicalize import canonicalize
 from .composed import activation_of, combine_activations, spelled_out
 from .dataflow import inputs_of, with_body, with_inputs
+from .dynamic import has_unknown_sizes, name_of, standing_for
 from .qnn import has_qnn, qdq_of_qnn
 from .region_function import build_region
 from .regions import find_regions
@@ -201,9 +202,15 @@ def _partition(
             continue
         region = build_region(graph, groups[number])
         symbol = _free_name(mod, f"tvmgen_default_dnnl_{var.name_hint}_", number)
+        dynamic = has_unknown_sizes(region.function)
+        if dynamic:
+            symbol = name_of(region.function.with_attr(attrs), symbol)
+        called = region.function.with_attr({"global_symbol": symbol, **attrs})
+        if dynamic:
+            called = standing_for(called)
         done.regions[symbol] = groups[number]
         region_var = relay.GlobalVar(symbol)
-        mod[region_var] = region.function.with_attr({"global_symbol": symbol, **attrs})
+        mod[region_var] = called
         call = relay.Call(region_var, [now(e) for e in region.inputs])
         for i, output in enumerate(region.outputs):
             new[output] = call if len(region.outputs) == 1 else relay.TupleGetItem(call, i)

@@ -2,13 +2,14 @@
 
 from tvm.relay.expr import Call, Expr
 
-from .dataflow import op_name, static_shape
+from .dataflow import op_name, shape_of
 from .normalization import as_one_instance
 from .padding import fold_padding, slice_before_padding
 from .resize import resize_as_products
 
 _WINDOWS = [f"nn.{kind}{dims}d" for kind in ("conv", "max_pool", "avg_pool") for dims in (1, 2, 3)]
-# Each is given a call and the shape of its data, float32, and returns None where it has no answer.
+# Each is given a call and the shape of its data, float32, and returns None where it has no answer;
+# those of windows are also asked about data with sizes that only a run knows.
 _RULES = {
     **dict.fromkeys(_WINDOWS, fold_padding),
     "strided_slice": slice_before_padding,
@@ -28,5 +29,7 @@ def restate(new: Call, old: Call) -> Expr | None:
         The call with rewritten inputs, and as it was, with its type.
     """
     rule = _RULES.get(op_name(new))
-    shape = static_shape(old.args[0]) if rule else None
-    return rule(new, shape) if shape else None
+    shape = shape_of(old.args[0]) if rule else None
+    if not shape or (None in shape and rule is not fold_padding):
+        return None
+    return rule(new, shape)

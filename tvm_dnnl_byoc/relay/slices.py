@@ -6,7 +6,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
-from .dataflow import static_shape
+from .dataflow import shape_of
 
 
 def slice_bounds(call: Call, shape: Sequence[int]) -> list[tuple[int, int]] | None:
@@ -33,19 +33,21 @@ def part_as_slice(item: TupleGetItem, data: Expr) -> Expr | None:
     item : TupleGetItem
         A field of a call of ``split``.
     data : Expr
-        What is split, with its type; None is returned if that is not float32 of static shape.
+        What is split, with its type; None is returned if that is not float32, or if only a run
+        knows how much there is to split.
     """
-    shape = static_shape(data)
+    shape = shape_of(data)
     if shape is None:
         return None
     split = item.tuple_value
     attrs = split.attrs
     axis = int(attrs.axis) % len(shape)
+    if shape[axis] is None:
+        return None
     parts = attrs.indices_or_sections
     if isinstance(parts, int):
         borders = np.linspace(0, shape[axis], parts + 1).astype(int)
     else:
         borders = [0, *(int(border) for border in parts), shape[axis]]
-    begin, end = [0] * len(shape), list(shape)
-    begin[axis], end[axis] = int(borders[item.index]), int(borders[item.index + 1])
-    return relay.strided_slice(split.args[0], begin, end)
+    begin, end = int(borders[item.index]), int(borders[item.index + 1])
+    return relay.strided_slice(split.args[0], [begin], [end], axes=[axis])
