@@ -116,6 +116,17 @@ memory::data_type PlanBuilder::result_dtype(const Node& node, memory::data_type 
   return dtype == precision_ && kept_in_f32_[node.output] ? memory::data_type::f32 : dtype;
 }
 
+memory::desc PlanBuilder::wanted_md(const Node& node, const memory::dims& shape,
+                                    memory::data_type dtype) const {
+  const Node* reader = only_reader_[node.output];
+  if (!reader || reader->kind != "transpose") return plain_md(shape, dtype);
+  const auto axes = reader->attr<memory::dims>("axes");
+  if (axes.size() != shape.size()) return plain_md(shape, dtype);  // for its builder to refuse
+  memory::dims seen(shape.size());
+  for (size_t i = 0; i < axes.size(); ++i) seen[i] = shape.at(axes[i]);
+  return plain_md(seen, dtype).permute_axes({axes.begin(), axes.end()});
+}
+
 void PlanBuilder::defer(const Node& node) {
   using Type = memory::data_type;
   const int source = node.inputs[0];

@@ -43,6 +43,14 @@ class PlanBuilder {
   /*! \brief The data type of a node's result, if it reads its src in `dtype`. */
   memory::data_type result_dtype(const Node& node, memory::data_type dtype) const;
 
+  /*!
+   * \brief Where a node's result is to lie: row-major as a transpose sees it that alone reads it.
+   *
+   * Then what comes after, such as the reshape that merges attention's heads, is a view as well.
+   */
+  memory::desc wanted_md(const Node& node, const memory::dims& shape,
+                         memory::data_type dtype) const;
+
   /*! \brief The tile in which the node under construction is to use Winograd's algorithm; or 0. */
   int winograd_tile() const;
 

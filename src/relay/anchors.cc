@@ -32,6 +32,7 @@ const std::map<std::string, Translate> kAnchors = {
     {"nn.dense", translate_dense},
     {"nn.matmul", translate_matmul},
     {"nn.batch_matmul", translate_batch_matmul},
+    {"matmul", translate_batch_matmul},
     {"nn.batch_norm", translate_batch_norm},
     {"nn.layer_norm", translate_layer_norm},
     {"nn.instance_norm", translate_instance_norm},

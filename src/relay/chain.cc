@@ -49,9 +49,9 @@ Source make_source(const ObjectRef& call, GraphWriter* graph, const Resolve& res
   std::string op = op_name(call);
   ObjectRef attrs = get_object(call, "attrs");
   if (op.empty()) {
-    if (!is_activation(call)) refuse("expected a call of an operator, got a call of a function");
-    attrs = get_object(get_object(call, "op"), "attrs");
-    op = get_string(attrs, "alg");
+    if (!is_composed(call)) refuse("expected a call of an operator, got a call of a function");
+    attrs = function_attrs(call);
+    op = get_string(attrs, is_activation(call) ? "alg" : "op");
   }
   Source s{op, call, call, attrs, get_array(call, "args"), graph, resolve};
   // What a quantization reads besides its data are scales and zero points.
@@ -127,6 +127,11 @@ class PostOpAppender {
 };
 
 }  // namespace
+
+bool is_composed(const ObjectRef& call) {
+  const ObjectRef attrs = function_attrs(call);
+  return is_activation(call) || (attrs.defined() && has_attr(attrs, "op"));
+}
 
 int translate_chain(const std::vector<ObjectRef>& chain, GraphWriter* graph,
                     const Resolve& resolve) {

@@ -26,6 +26,14 @@
 namespace dnnl_byoc {
 namespace relay {
 
+/*!
+ * \brief Whether a call is to be translated as one operator.
+ *
+ * It calls a function with the attribute "alg", an activation, or "op", the name of an operator
+ * that Relay lacks; what the function is made of does not matter here.
+ */
+bool is_composed(const ObjectRef& call);
+
 /*! \brief Gives the tensor id of an expression outside of the chain. */
 using Resolve = std::function<int(const ObjectRef&)>;
 

@@ -70,9 +70,7 @@ std::optional<json> with_scalar(const Source& s, int x) {
 }  // namespace
 
 bool is_activation(const ObjectRef& call) {
-  const ObjectRef op = get_object(call, "op");
-  if (!is(op, "relay.Function")) return false;
-  const ObjectRef attrs = get_object(op, "attrs");
+  const ObjectRef attrs = function_attrs(call);
   return attrs.defined() && has_attr(attrs, "alg");
 }
 

@@ -39,11 +39,12 @@ Anchor translate_matmul(const Source& s) {
 }
 
 Anchor translate_batch_matmul(const Source& s) {
+  const size_t rank = s.shape(0).size();
   int src = s.id(0), weights = s.id(1);
-  if (get_int(s.attrs, "transpose_a")) src = swapped(s, src, 3);
-  if (get_int(s.attrs, "transpose_b")) weights = swapped(s, weights, 3);
+  if (get_int(s.attrs, "transpose_a")) src = swapped(s, src, rank);
+  if (get_int(s.attrs, "transpose_b")) weights = swapped(s, weights, rank);
   return {make_node("matmul", {src, weights}, json::object()),
-          ResultView(s.result_shape()).with_bias_along(2)};
+          ResultView(s.result_shape()).with_bias_along(static_cast<int64_t>(rank) - 1)};
 }
 
 }  // namespace relay

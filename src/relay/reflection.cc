@@ -87,6 +87,11 @@ std::string op_name(const ObjectRef& call) {
   return is(op, "Op") ? get_string(op, "name") : "";
 }
 
+ObjectRef function_attrs(const ObjectRef& call) {
+  const ObjectRef op = get_object(call, "op");
+  return is(op, "relay.Function") ? get_object(op, "attrs") : ObjectRef();
+}
+
 NDArray constant_data(const ObjectRef& constant) {
   return get_attr(constant, "data").operator NDArray();
 }

@@ -61,6 +61,9 @@ TensorType tensor_type(const ObjectRef& expr);
 /*! \brief The name of the operator that a relay.Call calls, "" if it calls something else. */
 std::string op_name(const ObjectRef& call);
 
+/*! \brief The attributes of the function that a relay.Call calls; undefined if there are none. */
+ObjectRef function_attrs(const ObjectRef& call);
+
 /*! \brief The data of a relay.Constant. */
 NDArray constant_data(const ObjectRef& constant);
 

@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "chain.h"
-#include "elementwise.h"
 #include "engine/engine.h"
 #include "refusal.h"
 
@@ -81,7 +80,7 @@ class RegionTranslator {
   int evaluate_call(const ObjectRef& call) {
     const ObjectRef op = get_object(call, "op");
     const Resolve outside = [this](const ObjectRef& expr) { return id(expr); };
-    if (is(op, "Op") || is_activation(call)) return translate_chain({call}, &graph_, outside);
+    if (is(op, "Op") || is_composed(call)) return translate_chain({call}, &graph_, outside);
     if (!is(op, "relay.Function")) refuse("region: expected an operator, got ", op->GetTypeKey());
 
     ObjectMap<ObjectRef> bound;

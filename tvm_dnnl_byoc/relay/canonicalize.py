@@ -37,7 +37,9 @@ def canonicalize(function: relay.Function) -> relay.Function:
       channels of its data goes into its weights.
     - A batch_norm that stays applies its scale and shift.
     - Padding goes into the convolution or pooling that follows.
-    - Parts of a split are slices.
+    - Parts of a split are slices, as is what a ``take`` of one index takes.
+    - Linear layers in the guise of batched products, and layer normalisation in any spelling, are
+      those.
     - Quantized models: see `simplify_quantized`.
     - Group normalisation, and instance normalisation of a batch, are that of one instance.
     - Linear resizing that oneDNN has no rule for is two matrix products.
@@ -54,6 +56,8 @@ class _Canonicalizer:
         self.body = body
         # By rewritten expression: how often the one that it stands for is read.
         self.uses: Counter[Expr] = Counter()
+        # By expression of the body: what stands for it.
+        self.now: dict[Expr, Expr] = {}
         self.old_uses = count_uses(body)
 
     def run(self) -> Expr:
@@ -61,6 +65,7 @@ class _Canonicalizer:
 
     def rule(self, new: Expr, old: Expr) -> Expr:
         result = self.simplify(new, old)
+        self.now[old] = result
         # Where an expression is dropped for one before it, it is no longer a reader of that one.
         self.uses[result] += self.old_uses[old] - (result in self.uses)
         return result
@@ -81,7 +86,7 @@ class _Canonicalizer:
             return new.args[0]
         if name == "add" and new.args[0].same_as(new.args[1]):
             return _doubled(new, old)
-        restated = restate(new, old)
+        restated = restate(new, old, self.now.__getitem__)
         if restated is not None:
             return restated
         affine = channel_affine(new, old)

@@ -91,15 +91,18 @@ def combine_activations(function: relay.Function) -> relay.Function:
     return with_body(function, new[function.body])
 
 
-def activation_of(expr: Expr) -> str | None:
-    """Return the oneDNN algorithm of a composed activation's call, None for other expressions."""
+def composed_of(expr: Expr) -> str | None:
+    """Return what the call of a composed function stands for; None for other expressions.
+
+    That is oneDNN's algorithm of an activation, or "matmul" (see `products`).
+    """
     if isinstance(expr, Call) and isinstance(expr.op, relay.Function) and expr.op.attrs:
-        return expr.op.attrs.get("alg")
+        return expr.op.attrs.get("alg") or expr.op.attrs.get("op")
     return None
 
 
 def spelled_out(call: Call, inputs: list[Expr]) -> Expr:
-    """Return a composed activation as it was before it was combined, on other inputs."""
+    """Return a composed function's call as it was before it was combined, on other inputs."""
     return replace(call.op.body, dict(zip(call.op.params, inputs, strict=True)))
 
 

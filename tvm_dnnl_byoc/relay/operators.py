@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tvm.relay.expr import Expr
 
-from .composed import activation_of
+from .composed import composed_of
 from .dataflow import op_name
 
 
@@ -66,10 +66,12 @@ _OPERATORS = {
 }
 
 _ACTIVATION = Operator("activation", post_op=True)
+_COMPOSED = {"matmul": Operator("matmul", heavy=True)}
 
 
 def operator_of(expr: Expr) -> Operator | None:
     """Return the operator that an expression calls, None if it is not one of those offloaded."""
-    if activation_of(expr):
-        return _ACTIVATION
+    composed = composed_of(expr)
+    if composed:
+        return _COMPOSED.get(composed, _ACTIVATION)
     return _OPERATORS.get(op_name(expr) or "")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tvm import relay
 from tvm.relay.expr import Constant, Expr, Tuple
 
-from .composed import activation_of
+from .composed import composed_of
 from .dataflow import inputs_of, is_constant, op_name, with_inputs
 from .units import UnitGraph
 
@@ -60,7 +60,7 @@ def _chain_call(chain: list[Expr], inputs: list[Expr], local: dict[Expr, Expr]) 
     params = list(inner.values())
     for expr in chain:
         inner[expr] = _rebuild(expr, lambda e: inner.get(e, e))
-    names = [activation_of(e) or (op_name(e) or "").removeprefix("nn.") for e in chain]
+    names = [composed_of(e) or (op_name(e) or "").removeprefix("nn.") for e in chain]
     composite = relay.Function(params, inner[chain[-1]]).with_attr(
         "Composite", "dnnl." + "_".join(filter(None, names))
     )

@@ -1,4 +1,4 @@
-"""Slices: their bounds, and the parts of a ``split`` as slices."""
+"""Slices: their bounds, and what else takes a part of a tensor as slices."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
-from .dataflow import static_shape
+from .dataflow import array_of, static_shape
 
 
 def slice_bounds(call: Call, shape: Sequence[int]) -> list[tuple[int, int]] | None:
@@ -49,3 +49,30 @@ def part_as_slice(item: TupleGetItem, data: Expr) -> Expr | None:
     begin, end = [0] * len(shape), list(shape)
     begin[axis], end[axis] = int(borders[item.index]), int(borders[item.index + 1])
     return relay.strided_slice(split.args[0], begin, end)
+
+
+def index_as_slice(call: Call, shape: Sequence[int]) -> Expr | None:
+    """Return a ``take`` of one index as a ``strided_slice`` without the axis.
+
+    Parameters
+    ----------
+    call : Call
+    shape : sequence of int
+        The shape of its data.
+
+    Returns
+    -------
+    Expr or None
+        None if the index is not constant, or is not within the axis.
+    """
+    index, attrs = array_of(call.args[1]), call.attrs
+    single = index is not None and not index.ndim and len(shape) > 1
+    if not single or attrs.axis is None or int(attrs.batch_dims):
+        return None
+    axis, index = int(attrs.axis) % len(shape), int(index)
+    if not 0 <= index < shape[axis]:
+        return None
+    begin, end = [0] * len(shape), list(shape)
+    begin[axis], end[axis] = index, index + 1
+    part = relay.strided_slice(call.args[0], begin, end)
+    return relay.reshape(part, [size for i, size in enumerate(shape) if i != axis])

@@ -43,8 +43,12 @@ void build_matmul(PlanBuilder& b, const Node& node) {
         const bool any = b.is_constant(weights) || src_md == any_md(src_shape, dtype) ||
                          b.dtype(weights) != any_md_of_weights.get_data_type();
         const auto weights_md = any ? any_md_of_weights : b.md(weights);
-        return Pd(cpu_engine(), src_md, weights_md, bias,
-                  plain_md(dst_shape, b.result_dtype(node, dtype)), attr, /*allow_empty=*/true);
+        const auto make = [&](const memory::desc& dst_md) {
+          return Pd(cpu_engine(), src_md, weights_md, bias, dst_md, attr, /*allow_empty=*/true);
+        };
+        const auto dst_dtype = b.result_dtype(node, dtype);
+        const Pd pd = make(b.wanted_md(node, dst_shape, dst_dtype));
+        return pd && !is_reference(pd) ? pd : make(plain_md(dst_shape, dst_dtype));
       });
   emit(b, node, pd, post_ops, pd.dst_desc(), weighted_args(b, node, pd));
 }

@@ -1,0 +1,181 @@
+"""Moves reshapes to where they disturb no fusion.
+
+What a frontend wants of a dense layer of rank 3 it often writes with reshapes to matrices and back,
+and the bias, the activation and the residual addition come after the second one.
+"""
+
+from tvm import relay
+from tvm.relay.expr import Call, Expr
+
+from .dataflow import (
+    array_of,
+    constant,
+    count_uses,
+    op_name,
+    rewrite,
+    static_shape,
+    with_body,
+    with_inputs,
+)
+
+Shape = tuple[int, ...]
+
+_UNARY = {
+    *("nn.relu", "nn.leaky_relu", "clip", "sigmoid", "tanh", "fast_tanh", "exp", "fast_exp"),
+    *("erf", "fast_erf", "log", "sqrt", "rsqrt", "abs", "negative"),
+}
+_BINARY = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power"}
+# Along the last axis, which a reshape may leave alone.
+_BY_ROW = {"nn.bias_add", "nn.layer_norm", "nn.softmax", "nn.fast_softmax", "nn.log_softmax"}
+
+
+def sink_views(function: relay.Function) -> relay.Function:
+    """Move reshapes of a type-inferred function behind what computes the same before them.
+
+    - f(reshape(x)) is reshape(f(x)) where f is elementwise; also with another operand that is a
+      number, is reshaped from the same shape, or lies along the last axis, if that stays.
+    - dense(reshape(x)), and what else works on rows, is reshape(dense(x)) if the rows stay.
+    - A number's product with a transposed tensor is the transposed product.
+    - A reshape of a reshape is one, or none.
+    """
+    return with_body(function, _Sinker(function.body).run())
+
+
+class _Sinker:
+    def __init__(self, body: Expr):
+        self.body = body
+        self.uses = count_uses(body)
+        self.shape: dict[Expr, Shape | None] = {}  # by rewritten expression; of float32 only
+
+    def run(self) -> Expr:
+        return rewrite(self.body, self.rule)
+
+    def rule(self, new: Expr, old: Expr) -> Expr:
+        shape = static_shape(old)
+        self.shape[new] = shape
+        result = new
+        if shape is not None and isinstance(new, Call):
+            result = self.reshape_once(new, shape) or self.sink(new, old, shape) or new
+        self.shape[result] = shape
+        return result
+
+    def reshape_once(self, call: Call, shape: Shape) -> Expr | None:
+        if op_name(call) != "reshape":
+            return None
+        source = call.args[0]
+        while self.shape.get(source) != shape:
+            inner = source.args[0] if op_name(source) == "reshape" else None
+            # Rows are kept for what works on them, though no rows before: the heads of attention.
+            if inner is None or (
+                self.same_rows(source, call) and not self.same_rows(inner, source)
+            ):
+                return relay.reshape(source, shape)
+            source = inner
+        return source
+
+    def sink(self, new: Call, old: Call, shape: Shape) -> Expr | None:
+        """Return a call of what is behind a view as the view of a call; None if there is none."""
+        name = op_name(new)
+        if name in _UNARY:
+            return self.behind(new, old, 0, shape)
+        if name in _BINARY:
+            for i, other in ((0, 1), (1, 0)):
+                if _is_number(new.args[other]) and self.shape.get(new.args[i]) == shape:
+                    return self.behind(new, old, i, shape)
+            return self.sink_binary(new, shape)
+        data = new.args[0] if new.args else None
+        source = self.source(data)
+        if source is None or not self.same_rows(source, data):
+            return None
+        rest = list(new.args[1:])
+        rank = len(shape)
+        if name == "nn.dense":
+            result = (*self.shape[source][:-1], shape[-1])
+            return self.reshaped(with_inputs(new, [source, *rest]), result, shape)
+        if name in _BY_ROW and new.attrs.axis % rank == rank - 1:
+            return self.reshaped(_along_last(new, [source, *rest]), self.shape[source], shape)
+        return None
+
+    def behind(self, call: Call, old: Call | None, i: int, shape: Shape) -> Expr | None:
+        """Sink views of argument i below an elementwise call; its others are numbers."""
+        view = call.args[i]
+        source = self.source(view)
+        transposes = op_name(view) == "transpose" and self.shape.get(view.args[0]) is not None
+        if transposes and old is not None and self.uses[old.args[i]] == 1 and len(call.args) == 2:
+            source = view.args[0]
+        if source is None:
+            return None
+        args = [_scalar(arg) if _is_number(arg) else arg for arg in call.args]
+        args[i] = source
+        inner = with_inputs(call, args)
+        below = self.behind(inner, None, i, self.shape[source]) or inner
+        self.shape[below] = self.shape[source]
+        result = with_inputs(view, [below])
+        return relay.reshape(below, shape) if op_name(view) == "reshape" else result
+
+    def sink_binary(self, new: Call, shape: Shape) -> Expr | None:
+        sources = [self.source(arg) for arg in new.args]
+        if None not in sources:
+            same = self.shape[sources[0]] == self.shape[sources[1]]
+            if same and all(self.shape[arg] == shape for arg in new.args):
+                return self.reshaped(with_inputs(new, sources), self.shape[sources[0]], shape)
+        for i, source in enumerate(sources):
+            if source is None or self.shape[new.args[i]] != shape:
+                continue
+            other = new.args[1 - i]
+            if not self.same_rows(source, new.args[i]) or not self.is_row(other, shape[-1]):
+                continue
+            args = [source, _flat(other, self.shape.get(other), shape[-1])]
+            return self.reshaped(
+                with_inputs(new, args if i == 0 else args[::-1]), self.shape[source], shape
+            )
+        return None
+
+    def source(self, expr: Expr | None) -> Expr | None:
+        """Return what a reshape reads; None for one that belongs to a batched product."""
+        source = expr.args[0] if op_name(expr) == "reshape" else None
+        known = source is not None and self.shape.get(source)
+        return source if known and op_name(source) != "nn.batch_matmul" else None
+
+    def same_rows(self, source: Expr, view: Expr) -> bool:
+        return self.shape[source][-1] == self.shape[view][-1]
+
+    def is_row(self, expr: Expr, size: int) -> bool:
+        """Whether a tensor varies along its last axis only, or not at all."""
+        array = array_of(expr)
+        shape = self.shape.get(expr) if array is None else array.shape
+        return bool(shape) and set(shape[:-1]) <= {1} and shape[-1] == size
+
+    def reshaped(self, call: Expr, shape: Shape, wanted: Shape) -> Expr:
+        self.shape[call] = shape
+        return relay.reshape(call, wanted)
+
+
+def _is_number(expr: Expr) -> bool:
+    array = array_of(expr)
+    return array is not None and array.size == 1
+
+
+def _scalar(number: Expr) -> Expr:
+    array = array_of(number)
+    return constant(array.reshape(())) if array.ndim else number
+
+
+def _flat(expr: Expr, shape: Shape | None, size: int) -> Expr:
+    array = array_of(expr)
+    if array is not None:
+        return constant(array.reshape(size)) if array.ndim > 1 else expr
+    return expr if len(shape) == 1 else relay.reshape(expr, (size,))
+
+
+def _along_last(call: Call, args: list[Expr]) -> Expr:
+    """Return a call that works along the last axis, on other data."""
+    name, attrs = op_name(call), call.attrs
+    if name == "nn.bias_add":
+        return relay.nn.bias_add(*args, axis=-1)
+    if name == "nn.layer_norm":
+        return relay.nn.layer_norm(
+            *args, axis=-1, epsilon=attrs.epsilon, center=attrs.center, scale=attrs.scale
+        )
+    function = {"nn.softmax": relay.nn.softmax, "nn.fast_softmax": relay.nn.fast_softmax}
+    return function.get(name, relay.nn.log_softmax)(*args, axis=-1)
