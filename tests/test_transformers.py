@@ -293,6 +293,40 @@ def test_merged_heads_need_no_copy():
     check(module(relay.nn.dense(y, const(8, C))))
 
 
+# --- softmax --------------------------------------------------------------------------------------
+
+
+def softmax_of_masked(zero=0.0):
+    """As PyTorch's ONNX exporter writes it, with one row that is masked completely."""
+    mask = np.zeros((S, 5), "float32")
+    mask[2] = mask[3, 1:] = -np.inf
+    y = relay.nn.softmax(relay.add(relay.nn.dense(var("x", S, 8), const(5, 8)), relay.const(mask)))
+    return relay.where(relay.isnan(y), relay.const(np.array([zero], "float32")), y)
+
+
+def test_zero_for_nan_is_a_post_op_of_softmax():
+    mod = module(softmax_of_masked())
+    steps = check(mod)
+    assert fused(steps) == ["inner_product:binary_add", "softmax:eltwise_relu"]
+    assert not steps[1]["impl"].startswith("ref")  # whose ReLU of a NaN may be another
+    (y,) = run(build(partition_for_dnnl(mod)), inputs_for(mod))
+    assert (y[2] == 0).all()
+    np.testing.assert_array_equal(y[3], [1, 0, 0, 0, 0])
+
+
+def test_another_number_for_nan_stays():
+    mod = module(softmax_of_masked(0.5))
+    assert "where" in offloaded(partition_for_dnnl(mod))[1]
+    check(mod)
+
+
+def test_zero_for_nan_of_what_may_be_negative_stays():
+    y = relay.log(relay.nn.dense(var("x", 3, 8), const(4, 8)))
+    mod = module(relay.where(relay.isnan(y), relay.const(0.0), y))
+    assert "where" in offloaded(partition_for_dnnl(mod))[1]
+    check(mod)
+
+
 # --- views ----------------------------------------------------------------------------------------
 
 

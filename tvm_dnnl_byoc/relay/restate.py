@@ -12,6 +12,7 @@ from .padding import fold_padding, slice_before_padding
 from .products import as_dense, untranspose
 from .resize import resize_as_products
 from .slices import index_as_slice
+from .softmax import zero_for_nan
 
 _WINDOWS = [f"nn.{kind}{dims}d" for kind in ("conv", "max_pool", "avg_pool") for dims in (1, 2, 3)]
 # Each is given a call and the shape of its data, float32, and returns None where it has no answer.
@@ -47,6 +48,8 @@ def restate(new: Call, old: Call, now: Callable[[Expr], Expr]) -> Expr | None:
         return as_dense(new, old, now) or untranspose(new)
     if name == "contrib_reverse_reshape":
         return relay.reshape(new.args[0], shape)
+    if name == "where":
+        return zero_for_nan(new, old)
     if name == "divide":
         return as_layer_norm(old, now)
     if name == "multiply":

@@ -1,0 +1,42 @@
+"""PyTorch by itself, eager or compiled by its inductor."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from .. import models, transformers
+from .network import BuildOptions, Network, link
+
+
+def build(
+    directory: Path, options: BuildOptions, precision: str = "f32", compiled: bool = False
+) -> Network:
+    """Load the network's state, and compile it if that is wanted; a deployment does the same."""
+    import torch
+
+    torch.set_num_threads(options.threads)
+    network = transformers.load_torch(directory)
+    inputs = [torch.from_numpy(array) for array in models.load_inputs(directory).values()]
+    begin = time.perf_counter()
+    if precision == "bf16":
+        network = network.bfloat16()
+    if compiled:
+        import torch._inductor.config as inductor
+
+        inductor.freezing = True  # the weights are constant, and may be packed
+        network = torch.compile(network)
+    outputs = []
+
+    def run():
+        with torch.inference_mode(not compiled), torch.no_grad():
+            outputs[:] = [network(*inputs)]
+
+    run()
+    return Network(
+        run=run,
+        output=lambda: outputs[0].float().numpy(),
+        build_seconds=time.perf_counter() - begin,
+        versions={"torch": torch.__version__},
+        export=lambda folder: link(directory, folder, transformers.FILES),
+    )
