@@ -18,7 +18,19 @@ from helpers import (
     steps_of,
     var,
 )
-from transformer_spellings import EPSILON, SPELLINGS, B, C, D, H, S, encoder, numpy_layer_norm
+from transformer_spellings import (
+    EPSILON,
+    SPELLINGS,
+    B,
+    C,
+    D,
+    H,
+    S,
+    attention_gluonnlp,
+    encoder,
+    linear_torch,
+    numpy_layer_norm,
+)
 from tvm import relay
 
 from tvm_dnnl_byoc import partition_for_dnnl, profile
@@ -60,6 +72,30 @@ def test_encoder_layer_is_twelve_primitives(name, batch):
     (plan,) = profile(build(partitioned)).values()
     assert plan["reorders"] == 0  # heads are split and merged without a copy
     assert not [step for step in plan["steps"] if step["impl"].startswith("ref")]
+
+
+@pytest.mark.parametrize("batch", [1, B])
+def test_gluonnlp_attention(batch):
+    """The layer for query, key and value is three, with its weights evaluated."""
+    mod = module(attention_gluonnlp(batch))
+    rng = np.random.default_rng(0)
+    inputs = inputs_for(mod) | {"lengths": rng.integers(1, S + 1, batch * H * S).astype("int32")}
+    assert sorted(fused(check(mod, inputs=inputs, tolerance=2e-5))) == sorted(
+        [
+            *["layer_normalization"] * 2,
+            *["inner_product"] * 2,
+            "inner_product:eltwise_linear",
+            "matmul:binary_min",
+            "softmax",
+            "matmul",
+            "inner_product:sum",
+        ]
+    )
+    partitioned = partition_for_dnnl(mod)
+    assert len(region_functions(partitioned)) == 1
+    assert {"sequence_mask", "shape_of", "take", "stack", "concatenate"}.isdisjoint(
+        offloaded(partitioned)[1]
+    )
 
 
 def test_layers_follow_each_other_in_one_region():
@@ -398,6 +434,15 @@ def rows():
     return relay.reshape(dense_2d(), [2, 3, 4])
 
 
+def test_vector_that_is_made_a_row_stays_one():
+    x = relay.reshape(var("x", 24), [1, 24])
+    y = relay.nn.layer_norm(x, const(24, seed=1), const(24, seed=2))
+    y = relay.nn.dense(relay.add(y, const(24, seed=3)), const(5, 24))
+    steps = fused(check(module(y)))
+    assert steps[0].startswith("layer_normalization")
+    assert steps[-1] == "inner_product"
+
+
 @pytest.mark.parametrize("index", [0, 2])
 def test_take_of_one_index_is_a_view(index):
     y = relay.take(rows(), relay.const(index, "int32"), axis=1, mode="wrap")
@@ -424,3 +469,88 @@ def test_dense_of_rank_3_that_stays_is_one_of_matrices(monkeypatch):
     assert region_functions(partitioned) == {}
     inputs = inputs_for(mod)
     assert_close(run(build(partitioned), inputs), run(build_plainly(mod), inputs))
+
+
+# --- parts of a layer -----------------------------------------------------------------------------
+
+
+def qkv():
+    """As timm's ViT: (batch, S, 3 · C) as (3, batch, H, S, D)."""
+    y = linear_torch(var("x", B, S, C), C, 3 * C, seed=1)
+    return relay.transpose(relay.reshape(y, [B, S, 3, H, D]), [2, 0, 3, 1, 4])
+
+
+def weighted(parts):
+    """Return what keeps an order of parts: sums of a part times its number."""
+    return relay.add(relay.nn.relu(parts[0]), relay.add(relay.tanh(parts[1]), parts[2]))
+
+
+@pytest.mark.parametrize("by", ["take", "split", "unbind", "slice"])
+def test_parts_of_a_layer_are_layers(by):
+    y = qkv()
+    if by == "take":
+        parts = [relay.take(y, relay.const(i), axis=0) for i in range(3)]
+    elif by == "unbind":
+        parts = relay.Tuple([relay.squeeze(part, axis=[0]) for part in relay.split(y, 3, 0)])
+        parts = [relay.TupleGetItem(parts, i) for i in range(3)]
+    elif by == "split":
+        parts = [relay.squeeze(part, axis=[0]) for part in relay.split(y, 3, 0)]
+    else:
+        parts = [relay.strided_slice(y, [i, 0, 0, 0, 0], [i + 1, B, H, S, D]) for i in range(3)]
+    mod = module(weighted(parts))
+    assert len(region_functions(partition_for_dnnl(mod))) == 1
+    steps = check(mod)
+    layers = [s for s in steps if s["kind"] == "inner_product"]
+    assert len(layers) == 3
+    assert all(s["layouts"]["src"] == "ab" for s in layers)
+
+
+NOT_PARTS_OF_A_LAYER = {
+    "rows": lambda y: relay.take(y, relay.const(1), axis=1),
+    "no constant weights": lambda y: relay.take(
+        relay.reshape(relay.nn.dense(var("z", 4, 8), var("w", 192, 8)), [4, 2, 96]),
+        relay.const(1), axis=1,
+    ),
+    "few columns": lambda y: relay.strided_slice(y, [0], [1], axes=[3]),
+    "channels and rows together": lambda y: relay.take(
+        relay.reshape(relay.nn.dense(var("z", 4, 6), const(192, 6)), [8, 96]),
+        relay.const(1), axis=0,
+    ),
+    "of a sum": lambda y: relay.take(
+        relay.reshape(
+            relay.add(relay.nn.dense(var("z", 4, 8), const(192, 8)), var("r", 4, 192)),
+            [4, 2, 96],
+        ),
+        relay.const(1), axis=1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_PARTS_OF_A_LAYER)
+def test_what_is_no_part_of_a_layer(name):
+    mod = module(relay.tanh(NOT_PARTS_OF_A_LAYER[name](qkv())))
+    assert "strided_slice" in offloaded(partition_for_dnnl(mod))[0]
+    check(mod)
+
+
+def masked_by_lengths(value, axis=1, softmax=True):
+    y = relay.nn.dense(var("x", 6, 8), const(5, 8))
+    lengths = var("lengths", 6 if axis == 1 else 5, dtype="int32")
+    y = relay.sequence_mask(y, lengths, value, axis=axis)
+    return relay.nn.softmax(y) if softmax else relay.tanh(y)
+
+
+def test_softmax_masked_by_lengths():
+    mod = module(masked_by_lengths(float(np.finfo("float32").min)))
+    inputs = inputs_for(mod) | {"lengths": np.array([5, 0, 1, 3, 9, 2], "int32")}
+    assert fused(check(mod, inputs=inputs)) == ["inner_product:binary_min", "softmax"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"value": -1e4}, {"axis": 0}, {"softmax": False}], ids=lambda wrong: str(wrong)
+)
+def test_other_masks_by_lengths_stay(wrong):
+    mod = module(masked_by_lengths(**{"value": float(np.finfo("float32").min), **wrong}))
+    assert "sequence_mask" in offloaded(partition_for_dnnl(mod))[1]
+    lengths = np.array([5, 0, 1, 3, 9, 2][: 6 if wrong.get("axis", 1) == 1 else 5], "int32")
+    check(mod, inputs=inputs_for(mod) | {"lengths": lengths})

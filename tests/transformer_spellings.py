@@ -6,7 +6,7 @@ import numpy as np
 from helpers import const, var
 from tvm import relay
 
-B, S, H, D = 2, 7, 3, 16  # batch, sequence, heads, their size
+B, S, H, D = 2, 7, 4, 16  # batch, sequence, heads, their size
 C, INNER = H * D, 80
 EPSILON = 1e-5
 
@@ -196,6 +196,36 @@ def attention_onnx(query, key, value, mask, scale_inside=False):
 
 def attention_onnx14(query, key, value, mask):
     return attention_onnx(query, key, value, mask, scale_inside=True)
+
+
+def attention_gluonnlp(batch=B):
+    """One layer for query, key and value, and a mask by lengths; of (S, batch, C)."""
+    x = relay.nn.layer_norm(var("x", S, batch, C), *parameters(1), epsilon=EPSILON)
+    parts = [relay.reverse_reshape(const(C, C, seed=s), [H, -1, 0]) for s in (2, 3, 4)]
+    weights = relay.reverse_reshape(relay.concatenate(parts, -2), [-1, 0])
+    biases = [relay.reverse_reshape(const(C, seed=s), [H, -1]) for s in (2, 3, 4)]
+    bias = relay.reshape(relay.stack(biases, 1), [-1])
+    y = relay.nn.dense(relay.reverse_reshape(x, [-1, 0]), weights, units=3 * C)
+    y = relay.reshape(relay.nn.bias_add(y, bias, axis=-1), [S, batch, 3 * C])
+
+    def part(i):
+        heads = relay.take(relay.reshape(y, [0, 0, H, 3, -1]), relay.const(i), axis=3)
+        return relay.reverse_reshape(relay.transpose(heads, [1, 2, 0, 3]), [-1, 0, 0])
+
+    query, key, value = map(part, range(3))
+    size = relay.take(relay.shape_of(query), relay.const(2))
+    query = relay.divide(query, relay.sqrt(relay.cast(size, "float32")))
+    scores = relay.reshape(relay.nn.batch_matmul(query, key), [batch * H * S, -1])
+    lengths = var("lengths", batch * H * S, dtype="int32")
+    scores = relay.sequence_mask(scores, lengths, float(np.finfo("float32").min), axis=1)
+    weights = relay.reshape(relay.nn.softmax(scores, axis=1), [batch * H, S, S])
+    weights = relay.nn.dropout(weights, 0.1)
+    context = relay.nn.batch_matmul(weights, relay.transpose(value, [0, 2, 1]))
+    context = relay.transpose(relay.reverse_reshape(context, [-1, H, 0, 0]), [2, 0, 1, 3])
+    context = relay.reshape(context, [0, 0, -1])
+    y = relay.nn.dense(relay.reverse_reshape(context, [-1, 0]), const(C, C, seed=5), units=C)
+    y = relay.nn.dropout(relay.reshape(relay.nn.bias_add(y, const(C)), [S, batch, C]), 0.1)
+    return relay.nn.layer_norm(relay.add(y, x), *parameters(6), epsilon=EPSILON)
 
 
 SPELLINGS = {

@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 from tvm import relay
-from tvm.relay.expr import Call, Expr, TupleGetItem
+from tvm.relay.expr import Call, Expr, Tuple, TupleGetItem
 
 from .affine import CONVOLUTIONS, Affine, apply_to_inputs, apply_to_outputs, channel_affine
 from .dataflow import (
@@ -76,7 +76,7 @@ class _Canonicalizer:
         name = op_name(new)
         if name is None:
             return new
-        folded = fold_constant(new)
+        folded = fold_constant(new, old)
         if folded is not None:
             return folded
         simplified = simplify_quantized(new, self.uses)
@@ -100,6 +100,8 @@ class _Canonicalizer:
 
     def simplify_field(self, new: TupleGetItem, old: TupleGetItem) -> Expr:
         source = new.tuple_value
+        if isinstance(source, Tuple):  # as PyTorch's unbind, made of a split
+            return source.fields[new.index]
         name = op_name(source)
         if name == "nn.dropout" and new.index == 0:
             return source.args[0]

@@ -11,17 +11,20 @@ from .normalization import as_one_instance
 from .padding import fold_padding, slice_before_padding
 from .products import as_dense, untranspose
 from .resize import resize_as_products
-from .slices import index_as_slice
-from .softmax import zero_for_nan
+from .slices import index_as_slice, slice_of_dense
+from .softmax import minimum_for_sequence_mask, zero_for_nan
 
 _WINDOWS = [f"nn.{kind}{dims}d" for kind in ("conv", "max_pool", "avg_pool") for dims in (1, 2, 3)]
 # Each is given a call and the shape of its data, float32, and returns None where it has no answer.
 _RULES = {
     **dict.fromkeys(_WINDOWS, fold_padding),
-    "strided_slice": slice_before_padding,
+    "strided_slice": lambda call, shape: (
+        slice_before_padding(call, shape) or slice_of_dense(call, shape)
+    ),
     "take": index_as_slice,
     "image.resize2d": resize_as_products,
     "nn.upsampling": resize_as_products,
+    "nn.softmax": minimum_for_sequence_mask,
     "nn.group_norm": as_one_instance,
     "nn.instance_norm": as_one_instance,
 }

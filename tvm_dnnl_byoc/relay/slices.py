@@ -6,6 +6,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
+from .columns import columns_of_dense
 from .dataflow import array_of, static_shape
 
 
@@ -48,7 +49,8 @@ def part_as_slice(item: TupleGetItem, data: Expr) -> Expr | None:
         borders = [0, *(int(border) for border in parts), shape[axis]]
     begin, end = [0] * len(shape), list(shape)
     begin[axis], end[axis] = int(borders[item.index]), int(borders[item.index + 1])
-    return relay.strided_slice(split.args[0], begin, end)
+    part = columns_of_dense(split.args[0], shape, begin, end)
+    return part or relay.strided_slice(split.args[0], begin, end)
 
 
 def index_as_slice(call: Call, shape: Sequence[int]) -> Expr | None:
@@ -74,5 +76,12 @@ def index_as_slice(call: Call, shape: Sequence[int]) -> Expr | None:
         return None
     begin, end = [0] * len(shape), list(shape)
     begin[axis], end[axis] = index, index + 1
-    part = relay.strided_slice(call.args[0], begin, end)
+    part = columns_of_dense(call.args[0], shape, begin, end)
+    part = part or relay.strided_slice(call.args[0], begin, end)
     return relay.reshape(part, [size for i, size in enumerate(shape) if i != axis])
+
+
+def slice_of_dense(call: Call, shape: Sequence[int]) -> Expr | None:
+    """Return a ``strided_slice`` of a dense layer's columns as a layer; None if it is no such."""
+    bounds = slice_bounds(call, shape)
+    return bounds and columns_of_dense(call.args[0], shape, *zip(*bounds, strict=True))

@@ -1,11 +1,13 @@
 """What exporters write around a softmax."""
 
+import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call
 
-from .dataflow import array_of, op_name
+from .dataflow import array_of, constant, op_name
 
 _SOFTMAX = ("nn.softmax", "nn.fast_softmax")
+_LOWEST = np.finfo("float32").min
 
 
 def zero_for_nan(new: Call, old: Call) -> Call | None:
@@ -27,3 +29,30 @@ def zero_for_nan(new: Call, old: Call) -> Call | None:
     if op_name(y) not in _SOFTMAX or array is None or array.size != 1 or array.any():
         return None
     return relay.nn.relu(new.args[2])
+
+
+def minimum_for_sequence_mask(call: Call, shape: tuple[int, ...]) -> Call | None:
+    """Return a softmax of a ``sequence_mask`` as one of a minimum with infinity or the lowest.
+
+    That is a post-op of what gives the data. Only before a softmax, which does not tell the lowest
+    number from what is below it.
+
+    Parameters
+    ----------
+    call : Call
+        A softmax.
+    shape : tuple of int
+        The shape of its data, float32.
+    """
+    mask = call.args[0]
+    if op_name(mask) != "sequence_mask" or len(shape) != 2:
+        return None
+    if int(mask.attrs.axis) != 1 or np.float32(mask.attrs.mask_value) != _LOWEST:
+        return None
+    data, lengths = mask.args
+    positions = constant(np.arange(shape[1], dtype="float32"))
+    lengths = relay.expand_dims(relay.cast(lengths, "float32"), 1)
+    bounds = relay.where(
+        relay.less(positions, lengths), relay.const(np.inf), relay.const(float(_LOWEST))
+    )
+    return relay.nn.softmax(relay.minimum(data, bounds), axis=call.attrs.axis)

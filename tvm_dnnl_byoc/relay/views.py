@@ -4,6 +4,8 @@ What a frontend wants of a dense layer of rank 3 it often writes with reshapes t
 and the bias, the activation and the residual addition come after the second one.
 """
 
+from collections import Counter
+
 from tvm import relay
 from tvm.relay.expr import Call, Expr
 
@@ -33,7 +35,7 @@ def sink_views(function: relay.Function) -> relay.Function:
     """Move reshapes of a type-inferred function behind what computes the same before them.
 
     - f(reshape(x)) is reshape(f(x)) where f is elementwise; also with another operand that is a
-      number, is reshaped from the same shape, or lies along the last axis, if that stays.
+      number, has the shape of the result, or lies along the last axis, if that stays.
     - dense(reshape(x)), and what else works on rows, is reshape(dense(x)) if the rows stay.
     - A number's product with a transposed tensor is the transposed product.
     - A reshape of a reshape is one, or none.
@@ -44,8 +46,10 @@ def sink_views(function: relay.Function) -> relay.Function:
 class _Sinker:
     def __init__(self, body: Expr):
         self.body = body
-        self.uses = count_uses(body)
-        self.shape: dict[Expr, Shape | None] = {}  # by rewritten expression; of float32 only
+        self.old_uses = count_uses(body)
+        # By rewritten expression: its shape, if it is float32; how often it is read.
+        self.shape: dict[Expr, Shape | None] = {}
+        self.uses: Counter[Expr] = Counter()
 
     def run(self) -> Expr:
         return rewrite(self.body, self.rule)
@@ -55,8 +59,9 @@ class _Sinker:
         self.shape[new] = shape
         result = new
         if shape is not None and isinstance(new, Call):
-            result = self.reshape_once(new, shape) or self.sink(new, old, shape) or new
+            result = self.reshape_once(new, shape) or self.sink(new, shape) or new
         self.shape[result] = shape
+        self.uses[result] += self.old_uses[old]
         return result
 
     def reshape_once(self, call: Call, shape: Shape) -> Expr | None:
@@ -73,15 +78,15 @@ class _Sinker:
             source = inner
         return source
 
-    def sink(self, new: Call, old: Call, shape: Shape) -> Expr | None:
+    def sink(self, new: Call, shape: Shape) -> Expr | None:
         """Return a call of what is behind a view as the view of a call; None if there is none."""
         name = op_name(new)
         if name in _UNARY:
-            return self.behind(new, old, 0, shape)
+            return self.behind(new, 0, shape)
         if name in _BINARY:
             for i, other in ((0, 1), (1, 0)):
                 if _is_number(new.args[other]) and self.shape.get(new.args[i]) == shape:
-                    return self.behind(new, old, i, shape)
+                    return self.behind(new, i, shape)
             return self.sink_binary(new, shape)
         data = new.args[0] if new.args else None
         source = self.source(data)
@@ -96,19 +101,19 @@ class _Sinker:
             return self.reshaped(_along_last(new, [source, *rest]), self.shape[source], shape)
         return None
 
-    def behind(self, call: Call, old: Call | None, i: int, shape: Shape) -> Expr | None:
+    def behind(self, call: Call, i: int, shape: Shape) -> Expr | None:
         """Sink views of argument i below an elementwise call; its others are numbers."""
         view = call.args[i]
         source = self.source(view)
         transposes = op_name(view) == "transpose" and self.shape.get(view.args[0]) is not None
-        if transposes and old is not None and self.uses[old.args[i]] == 1 and len(call.args) == 2:
+        if transposes and self.uses[view] <= 1 and len(call.args) == 2:
             source = view.args[0]
         if source is None:
             return None
         args = [_scalar(arg) if _is_number(arg) else arg for arg in call.args]
         args[i] = source
         inner = with_inputs(call, args)
-        below = self.behind(inner, None, i, self.shape[source]) or inner
+        below = self.behind(inner, i, self.shape[source]) or inner
         self.shape[below] = self.shape[source]
         result = with_inputs(view, [below])
         return relay.reshape(below, shape) if op_name(view) == "reshape" else result
@@ -122,23 +127,33 @@ class _Sinker:
         for i, source in enumerate(sources):
             if source is None or self.shape[new.args[i]] != shape:
                 continue
-            other = new.args[1 - i]
-            if not self.same_rows(source, new.args[i]) or not self.is_row(other, shape[-1]):
-                continue
-            args = [source, _flat(other, self.shape.get(other), shape[-1])]
-            return self.reshaped(
-                with_inputs(new, args if i == 0 else args[::-1]), self.shape[source], shape
-            )
+            other = self.as_operand(new.args[1 - i], source, new.args[i])
+            if other is not None:
+                args = [source, other] if i == 0 else [other, source]
+                return self.reshaped(with_inputs(new, args), self.shape[source], shape)
+        return None
+
+    def as_operand(self, expr: Expr, source: Expr, view: Expr) -> Expr | None:
+        """Return the other operand of what reads a view as one of what reads its source."""
+        shape = self.shape.get(expr)
+        if shape == self.shape[view] and array_of(expr) is None:
+            return relay.reshape(expr, self.shape[source])
+        if self.same_rows(source, view) and self.is_row(expr, self.shape[view][-1]):
+            return _flat(expr, shape, self.shape[view][-1])
         return None
 
     def source(self, expr: Expr | None) -> Expr | None:
-        """Return what a reshape reads; None for one that belongs to a batched product."""
+        """Return what a reshape reads; None for one that makes a product one of rank 4."""
         source = expr.args[0] if op_name(expr) == "reshape" else None
-        known = source is not None and self.shape.get(source)
-        return source if known and op_name(source) != "nn.batch_matmul" else None
+        if source is None or not self.shape.get(source):
+            return None
+        batched = op_name(source) == "nn.batch_matmul" and len(self.shape[expr]) == 4
+        return None if batched else source
 
     def same_rows(self, source: Expr, view: Expr) -> bool:
-        return self.shape[source][-1] == self.shape[view][-1]
+        """Whether both have rows, and the same ones."""
+        rank = min(len(self.shape[source]), len(self.shape[view]))
+        return rank > 1 and self.shape[source][-1] == self.shape[view][-1]
 
     def is_row(self, expr: Expr, size: int) -> bool:
         """Whether a tensor varies along its last axis only, or not at all."""
