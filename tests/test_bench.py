@@ -33,6 +33,7 @@ from tvm_dnnl_byoc.bench.settings import Settings, ours_beside
 from tvm_dnnl_byoc.bench.stats import Percentiles, Spread, images_per_second, ratio_over_rounds
 from tvm_dnnl_byoc.bench.steps import StepSum, sum_of_steps
 from tvm_dnnl_byoc.bench.worker import one_line, relative_error
+from tvm_dnnl_byoc.bench.zoos import ZOOS
 
 OPTIONS = dataclasses.asdict(BuildOptions(threads=1))
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "bench_gluoncv.py"
@@ -135,9 +136,9 @@ def test_sum_of_steps_covers_all_regions_and_kernels():
     ],
 )
 def test_precisions_that_backends_have(precision, names):
-    parser = cli._parser()
+    parser = cli._parser(ZOOS["gluoncv"])
     arguments = parser.parse_args(["--precision", precision, "--backends", "dnnl,mxnet,openvino"])
-    assert cli._backends(parser, arguments) == names
+    assert cli._backends(parser, arguments, "gluoncv") == names
 
 
 def test_each_precision_is_compared_with_its_own():
@@ -255,7 +256,7 @@ def test_stored_result_reads_back(tmp_path):
 def test_stored_result_of_another_schema_is_refused(tmp_path, text, got):
     file = tmp_path / "result.json"
     file.write_text(text)
-    with pytest.raises(ValueError, match=f"expected schema_version 3, got {got}"):
+    with pytest.raises(ValueError, match=f"expected schema_version 4, got {got}"):
         BenchmarkResult.read_json(file)
 
 

@@ -29,7 +29,9 @@ def build(directory: Path, options: BuildOptions) -> Network:
     binding = session.io_binding()
     (result,) = session.get_outputs()
     for name, array in models.load_inputs(directory).items():
-        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
+        data = ort.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype)
+        data.update_inplace(array)
+        binding.bind_ortvalue_input(name, data)
     output = ort.OrtValue.ortvalue_from_shape_and_type(result.shape, np.float32)
     binding.bind_ortvalue_output(result.name, output)
     return Network(
