@@ -12,7 +12,7 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
     Parameters
     ----------
     lib : tvm.runtime.Module or a factory module
-        What ``relay.build`` or ``tvm.runtime.load_module`` returned.
+        What ``relay.build``, ``tvm.compile`` or ``tvm.runtime.load_module`` returned.
     runs : int
         How often to run each region, on made-up inputs, to time it. 0: no timing.
 
@@ -30,7 +30,7 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
         ``threads`` is how many the last run could use; if the region ``adapts``, that may be one
         less on a crowded machine.
     """
-    root = lib.get_lib() if hasattr(lib, "get_lib") else lib
+    root = lib.get_lib() if hasattr(lib, "get_lib") else getattr(lib, "mod", lib)
     return {
         region["get_symbol"](): json.loads(region["get_profile"](runs)) for region in regions(root)
     }
@@ -38,9 +38,11 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
 
 def regions(lib: tvm.runtime.Module) -> Iterator[tvm.runtime.Module]:
     """Yield the runtime module of each region among a module's imports."""
-    if lib.type_key == "dnnl_byoc":
+    # The names of TVM 0.19, and of apache-tvm.
+    kind = lib.type_key if hasattr(lib, "type_key") else lib.kind
+    if kind == "dnnl_byoc":
         yield lib
-    for module in lib.imported_modules:
+    for module in lib.imported_modules if hasattr(lib, "imported_modules") else lib.imports:
         yield from regions(module)
 
 

@@ -10,7 +10,8 @@ import tvm
 from tvm import relay
 from tvm.relay.expr import Call, Expr, Tuple, TupleGetItem
 
-from ..relay.dataflow import array_of, count_uses, inputs_of, op_name, post_order
+from ..ir import array_of, op_name
+from ..passes.dataflow import count_uses, inputs_of, post_order
 from .layers import MOVES
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from tvm.relay.expr import Call, Constant, Expr, Tuple
 
-from .dataflow import array_of, constant, op_name
+from ..ir import array_of, constant, op_name
 
 # Only what NumPy does exactly as Relay: moves, and arithmetic rounded once in the same dtype.
 _EVALUATE: dict[str, Callable] = {

@@ -7,7 +7,7 @@ import tvm
 from tvm import relay
 from tvm.relay.expr import Call
 
-from .dataflow import array_of, op_name
+from ..ir import array_of, op_name
 from .slices import slice_bounds
 
 _ATTRS = {

@@ -9,13 +9,13 @@ from tvm import relay
 from tvm.relay.build_module import bind_params_by_name
 from tvm.relay.expr import Expr, Tuple
 
+from ..passes.composed import activation_of, combine_activations, spelled_out
+from ..passes.dataflow import inputs_of, with_body, with_inputs
+from ..passes.regions import find_regions
+from ..passes.units import UnitGraph
 from .canonicalize import canonicalize
-from .composed import activation_of, combine_activations, spelled_out
-from .dataflow import inputs_of, with_body, with_inputs
 from .qnn import has_qnn, qdq_of_qnn
 from .region_function import build_region
-from .regions import find_regions
-from .units import UnitGraph
 from .widen import precision_of, widen
 
 

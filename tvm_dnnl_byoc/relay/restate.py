@@ -2,7 +2,7 @@
 
 from tvm.relay.expr import Call, Expr
 
-from .dataflow import op_name, static_shape
+from ..ir import op_name, static_shape
 from .normalization import as_one_instance
 from .padding import fold_padding, slice_before_padding
 from .resize import resize_as_products

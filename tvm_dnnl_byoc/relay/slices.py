@@ -6,7 +6,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Expr, TupleGetItem
 
-from .dataflow import static_shape
+from ..ir import static_shape
 
 
 def slice_bounds(call: Call, shape: Sequence[int]) -> list[tuple[int, int]] | None:

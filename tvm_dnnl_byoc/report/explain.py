@@ -6,13 +6,13 @@ import tvm
 from tvm import relay, tir
 from tvm.relay.expr import Constant, Expr, Tuple, TupleGetItem
 
-from ..relay.composed import activation_of
-from ..relay.dataflow import op_name, post_order
+from ..ir import op_name
+from ..passes.composed import activation_of
+from ..passes.dataflow import post_order
+from ..passes.operators import operator_of
+from ..passes.units import UnitGraph, region_outputs
 from ..relay.flops import calls_in, multiply_adds
-from ..relay.operators import operator_of
 from ..relay.partition import PartitionedFunction, partition
-from ..relay.region_function import outputs_of
-from ..relay.units import UnitGraph
 from .model import Node, OperatorKind, Region, Report
 
 LIGHT = (
@@ -153,7 +153,7 @@ def _region(
         operators=sum(bool(_name(expr)) for unit in units for expr in graph.units[unit]),
         primitives=len(units),
         inputs=len(read),
-        outputs=len(outputs_of(graph, units)),
+        outputs=len(region_outputs(graph, units)),
         multiply_adds=_total([work[unit] for unit in units]),
     )
 
