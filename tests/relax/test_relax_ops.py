@@ -108,7 +108,7 @@ CASES = {
     "log_softmax": (lambda x: op.nn.log_softmax(x, axis=-1), [(3, 5)], ["softmax"]),
     "mean": (lambda x: op.mean(x, axis=[2, 3], keepdims=True), [X], ["reduction"]),
     "sum": (lambda x: op.sum(x, axis=[-1]), [X], ["reduction"]),
-    "max": (lambda x: op.max(x, axis=[1]), [X], ["reduction"]),
+    "max": (lambda x: op.max(x, axis=[-1]), [X], ["reduction"]),
     "concat": (lambda x, y: op.concat([x, y], axis=1), [X, (2, 3, 9, 7)], ["concat"]),
     "permute_dims": (lambda x: op.nn.relu(op.permute_dims(x, (0, 2, 3, 1))), [X], ["eltwise"]),
     "strided_slice": (
@@ -179,6 +179,14 @@ REFUSED = {
         [(3, 7)],
         "float32",
         "strided_slice",
+    ),
+    "batch_norm, training": (
+        lambda x: op.nn.batch_norm(
+            x, const(6), const(6), const(6), const(6, low=0.5, high=2.0), axis=1, training=True
+        )[0],
+        [X],
+        "float32",
+        "nn.batch_norm",
     ),
     "no data": (op.nn.relu, [(0, 5)], "float32", "nn.relu"),
 }

@@ -9,9 +9,10 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from ..ir import Expr, Function, Tuple
+from ..ir import Constant, Expr, Function, Tuple
 from ..ir.encode import encode_region
 from ..passes.composed import combine_activations
+from ..passes.dataflow import is_constant
 from ..passes.regions import find_regions
 from ..passes.units import UnitGraph, region_inputs, region_outputs
 from .canonicalize import canonicalize
@@ -150,7 +151,9 @@ class _Partitioner:
         inputs = region_inputs(graph, units)
         outputs = region_outputs(graph, units)
         region = _Region(self._free_symbol(name), inputs, outputs)
-        chains = [graph.units[unit] for unit in units]
+        reads = dict.fromkeys(e for unit in units for e in graph.inputs(unit) if is_constant(e))
+        dequantized = [[e] for e in reads if not isinstance(e, Constant)]
+        chains = [*dequantized, *(graph.units[unit] for unit in units)]
         text, constants = encode_region(region.inputs, chains, outputs, self._precision)
         compile_region = tvm.get_global_func("tvm_dnnl_byoc.compile")
         self._modules.append(compile_region(region.symbol, text, constants))
