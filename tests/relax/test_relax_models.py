@@ -7,8 +7,9 @@ from relax_helpers import build, check, ops_left, random, run, steps
 from tvm_dnnl_byoc import partition_for_dnnl, profile
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from torch_models import Bert, mobilenet, resnet50  # noqa: E402
 from tvm.relax.frontend.torch import from_exported_program, from_fx  # noqa: E402
+
+from tvm_dnnl_byoc.models.torch_networks import Bert, mobilenet, resnet50  # noqa: E402
 
 
 def exported(model, x):

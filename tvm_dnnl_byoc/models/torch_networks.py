@@ -5,6 +5,8 @@ from torch import nn
 
 
 class Bottleneck(nn.Module):
+    """A block of ResNet50."""
+
     def __init__(self, inputs, width, stride, project):
         super().__init__()
         self.layers = nn.Sequential(
@@ -21,11 +23,12 @@ class Bottleneck(nn.Module):
             else nn.Identity()
         )
 
-    def forward(self, x):
+    def forward(self, x):  # noqa: D102
         return torch.relu(self.layers(x) + self.shortcut(x))
 
 
 def resnet50(classes=1000):
+    """ResNet50, version 1.5: the strides are in the 3 × 3 convolutions."""
     layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
     layers.append(nn.MaxPool2d(3, 2, 1))
     inputs = 64
@@ -56,12 +59,13 @@ class InvertedResidual(nn.Module):
             nn.Conv2d(width, channels, 1, bias=False), nn.BatchNorm2d(channels)
         )
 
-    def forward(self, x):
+    def forward(self, x):  # noqa: D102
         y = self.expand(x)
         return x + self.project(y * self.excite(y))
 
 
 def mobilenet(classes=10):
+    """A few blocks of MobileNetV3."""
     layers = [nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.Hardswish()]
     layers += [InvertedResidual(16, 64) for _ in range(3)]
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, classes)]
@@ -90,5 +94,12 @@ class Bert(nn.Module):
 
         self.model = transformers.BertModel(transformers.BertConfig(**config)).eval()
 
-    def forward(self, ids):
+    def forward(self, ids):  # noqa: D102
         return tuple(self.model(input_ids=ids, return_dict=False))
+
+
+class BertEncoder(Bert):
+    """The same from the word embeddings on, to the last hidden states."""
+
+    def forward(self, embeddings):  # noqa: D102
+        return self.model(inputs_embeds=embeddings, return_dict=False)[0]
