@@ -65,7 +65,7 @@ def partition_for_dnnl(
         raise TypeError(f"expected a tvm.IRModule, got {type(mod).__name__}")
     if params:
         mod = relax.transform.BindParams("main", dict(params))(mod)
-    mod = relax.transform.ConvertToDataflow()(mod)
+    mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     partitioner = _Partitioner(mod, keep_light_regions, _supported(precision))
     for var, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
         if _is_partitionable(function):
