@@ -1,8 +1,20 @@
 """Whatever else a Relax function may hold: it stays as it is, and nothing crashes."""
 
 import numpy as np
+import pytest
 import tvm
-from relax_helpers import assert_close, build, check, const, flatten, ops_left, random, run, var
+from relax_helpers import (
+    assert_close,
+    build,
+    check,
+    const,
+    flatten,
+    module,
+    ops_left,
+    random,
+    run,
+    var,
+)
 from tvm import relax
 from tvm.relax import op
 from tvm.script import ir as I
@@ -10,6 +22,8 @@ from tvm.script import relax as R
 from tvm.script import tirx as T
 
 from tvm_dnnl_byoc import partition_for_dnnl, profile
+from tvm_dnnl_byoc.ir import op_name
+from tvm_dnnl_byoc.passes import fuse
 
 X = (4, 7)
 
@@ -150,3 +164,41 @@ def test_a_chain_deeper_than_python_s_stack():
         builder.emit_func_output(result)
     partitioned = partition_for_dnnl(builder.get())
     assert ops_left(partitioned).count("tan") == 1500
+
+
+def pieces(x):
+    """A convolution that much can be folded into, a layer between reshapes, attention."""
+    variance = const(6, low=0.5, high=2.0)
+    y = op.multiply(x, const(5, 1, 1, low=0.5))
+    y = op.nn.conv2d(y, const(6, 5, 3, 3), padding=1)
+    norm = (const(6, seed=1), const(6, seed=2), const(6, seed=3), variance)
+    y = op.nn.relu(op.nn.batch_norm(y, *norm, axis=1, training=False)[0])
+    y = op.add(y, op.nn.conv2d(x, const(6, 5, 1, 1)))
+    y = op.multiply(y, op.clip(op.add(y, relax.const(np.float32(3))), 0, 6))
+    rows = op.matmul(op.reshape(y, (12, 63)), op.permute_dims(const(8, 63)))
+    z = op.reshape(op.add(const(8), rows), (2, 6, 8))
+    heads = op.permute_dims(op.reshape(z, (2, 6, 2, 4)), (0, 2, 1, 3))
+    q = op.reshape(op.multiply(heads, relax.const(np.float32(0.5))), (4, 6, 4))
+    scores = op.reshape(op.matmul(q, op.reshape(const(2, 2, 4, 6), (4, 4, 6))), (2, 2, 6, 6))
+    return op.matmul(op.nn.softmax(op.add(scores, const(2, 1, 6, 6))), const(2, 2, 6, 3))
+
+
+REFUSABLE = (
+    "nn.conv2d nn.dense matmul nn.softmax nn.relu add multiply activation reshape transpose "
+    "nn.batch_norm"
+)
+
+
+@pytest.mark.parametrize("light", [False, True])
+@pytest.mark.parametrize("name", ["nothing", *REFUSABLE.split()])
+def test_whatever_onednn_refuses(monkeypatch, name, light):
+    """What is folded into an operator before oneDNN refuses it is computed all the same."""
+    asked = fuse.refusal
+
+    def refusal(chain):
+        names = [op_name(expr) or "activation" for expr in chain]
+        return f"{name}: refused" if name in names else asked(chain)
+
+    monkeypatch.setattr(fuse, "refusal", refusal)
+    ran = check(module(pieces, (2, 5, 9, 7)), keep_light_regions=light)
+    assert ran

@@ -19,6 +19,7 @@ from ..ir import (
     with_inputs,
 )
 from ..passes.affine import CONVOLUTIONS, Affine
+from ..passes.dataflow import post_order
 from ..passes.folding import Folder
 from .fold_constants import fold_constant
 from .softmax import unguarded_softmax
@@ -26,7 +27,7 @@ from .softmax import unguarded_softmax
 _DENSE = SimpleNamespace(out_dtype="")
 
 
-def canonicalize(body: Expr) -> Expr:
+def canonicalize(body: Expr) -> tuple[Expr, set]:
     """Simplify the body of a block.
 
     - Constant expressions are evaluated.
@@ -35,13 +36,26 @@ def canonicalize(body: Expr) -> Expr:
     - What scales or shifts each channel of a convolution's or dense layer's result by constants
       (add, multiply, batch_norm) goes into its weights and one add; what scales the channels of
       its data goes into its weights.
+
+    Returns
+    -------
+    tuple of Expr and set of relax.Var or None
+        The new body; and the variables of expressions in it that have other values than before,
+        such as a convolution into which a scale was folded, or none.
     """
-    return _Canonicalizer(body).run()
+    canonicalizer = _Canonicalizer(body)
+    new = canonicalizer.run()
+    return new, {e.var for e in post_order(new) if e not in canonicalizer.exact}
 
 
 class _Canonicalizer(Folder):
+    def __init__(self, body: Expr):
+        super().__init__(body)
+        self.exact: set[Expr] = set()  # what has the value of its variable
+
     def rule(self, new: Expr, old: Expr) -> Expr:
         result = super().rule(new, old)
+        self.exact.add(result)
         if result is not old and self.uses[result] == self.old_uses[old]:  # made for it just now
             result.var = old.var
         return result

@@ -139,13 +139,30 @@ class _Partitioner:
 
     def _partitioned(self, block: relax.DataflowBlock, name: str) -> relax.DataflowBlock:
         read = Block.read(block)
-        function = combine_activations(Function([], canonicalize(read.body)))
-        graph = UnitGraph(function.body)
-        groups = find_regions(graph.nodes, self._keep_light_regions)
+        graph, groups = self._regions(*canonicalize(read.body))
+        if groups is None:
+            graph, groups = self._regions(read.body, set())
         if not groups:
             return block
         regions = [self._compile(graph, units, name) for units in groups]
-        return _write(read, function.body, regions)
+        return _write(read, graph.body, regions)
+
+    def _regions(self, body: Expr, altered: set) -> tuple[UnitGraph, list[list[int]] | None]:
+        """Return the units of a body, and which of them make regions.
+
+        None for these if a region would read or leave what has no variable, or one with another
+        value: what is not in regions keeps its bindings. It takes a layer that oneDNN refuses after
+        something was folded into it.
+        """
+        graph = UnitGraph(combine_activations(Function([], body)).body)
+        groups = find_regions(graph.nodes, self._keep_light_regions)
+        for units in groups:
+            inputs, outputs = region_inputs(graph, units), region_outputs(graph, units)
+            if any(e.var is None for e in inputs) or any(
+                e.var in altered for e in inputs + outputs
+            ):
+                return graph, None
+        return graph, groups
 
     def _compile(self, graph: UnitGraph, units: list[int], name: str) -> _Region:
         inputs = region_inputs(graph, units)
