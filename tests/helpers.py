@@ -7,23 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import tvm
+from comparison import TOLERANCE, assert_close, random
 from tvm import relay
 from tvm.contrib import graph_executor
 
 import tvm_dnnl_byoc
 from tvm_dnnl_byoc import partition_for_dnnl, profile
 
-TOLERANCE = 1e-5
-
 
 def var(name, *shape, dtype="float32"):
     return relay.var(name, shape=shape, dtype=dtype)
-
-
-def random(*shape, seed=0, low=-1.0, high=1.0):
-    """Asymmetric float32 data: uniform, its mean not 0, no two values alike."""
-    rng = np.random.default_rng([seed, *shape])
-    return (rng.uniform(low, high, shape) + 0.125 * (high - low)).astype("float32")
 
 
 def const(*shape, seed=0, low=-1.0, high=1.0):
@@ -93,19 +86,6 @@ def flatten(value):
     if isinstance(value, tvm.nd.NDArray):
         return [value.numpy()]
     return [array for field in value for array in flatten(field)]
-
-
-def assert_close(actual, expected, tolerance=TOLERANCE):
-    """Compare output by output, relative to the scale of each."""
-    assert len(actual) == len(expected)
-    for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
-        assert a.shape == e.shape, f"output {i}"
-        assert a.dtype == e.dtype, f"output {i}"
-        assert not np.isnan(e).any(), f"output {i}: the expected values are no test"
-        scale = np.abs(e[np.isfinite(e)]).max(initial=0) or 1.0
-        np.testing.assert_allclose(
-            a / scale, e / scale, rtol=0, atol=tolerance, err_msg=f"output {i}, scale {scale}"
-        )
 
 
 def check(mod, params=None, inputs=None, reference=None, tolerance=TOLERANCE, taken=None):

@@ -14,6 +14,7 @@ from ..ir import (
     array_of,
     constant,
     op_name,
+    refusal,
     same_type,
     static_shape,
     with_inputs,
@@ -90,6 +91,11 @@ class _Canonicalizer(Folder):
             return self.fold_data_scale(new, old)
         return new
 
+    def fold_into_root(self, affine: Affine) -> Expr | None:
+        """Fold only what oneDNN then runs: what stays in TVM keeps its bindings."""
+        folded = super().fold_into_root(affine)
+        return folded if folded is not None and _is_accepted(folded) else None
+
     def layer_of_rows(self, reshape: Expr) -> Expr | None:
         """Return a layer of rows between reshapes, as torch writes it, as one of all dimensions.
 
@@ -124,6 +130,8 @@ class _Canonicalizer(Folder):
         if static_shape(data)[-1] != static_shape(rows)[-1] or shape[-1] != static_shape(layer)[-1]:
             return None
         result = Call(layer.op, [data, weights], layer.attrs, reshape.checked_type)
+        if not _is_accepted(result):
+            return None
         if bias is None:
             return result
         self.uses[result] = 1
@@ -189,6 +197,11 @@ class _Canonicalizer(Folder):
             self.uses[result] = 1
         del self.uses[result]  # counted by the rule
         return result
+
+
+def _is_accepted(layer: Expr) -> bool:
+    """Whether oneDNN runs a layer, to which something may be added."""
+    return not refusal([layer.args[0] if op_name(layer) == "add" else layer])
 
 
 def _without_zeros(add: Expr) -> Expr | None:
