@@ -123,6 +123,7 @@ def library():
         "create": [ctypes.c_char_p, ctypes.POINTER(pointer)],
         "set_constants": [pointer, tensors, size],
         "run": [pointer, tensors, size, tensors, size],
+        "infer_shapes": [pointer, tensors, size, tensors, size],
         "arity": [pointer, ctypes.POINTER(size), ctypes.POINTER(size)],
         "supports": [ctypes.c_char_p],
         "pack": [
@@ -245,6 +246,16 @@ class Engine:
             len(outputs),
         )
 
+    def infer_shapes(self, shapes, ranks):
+        """Return the shapes of the outputs, which have these ranks, for inputs of given shapes."""
+        inputs = [np.array(shape, np.int64) for shape in shapes]
+        outputs = [np.full(rank, -7, np.int64) for rank in ranks]
+        call(
+            *("infer_shapes", self.handle, tensor_array(inputs), len(inputs)),
+            *(tensor_array(outputs), len(outputs)),
+        )
+        return [tuple(map(int, shape)) for shape in outputs]
+
     def arity(self):
         counts = ctypes.c_size_t(), ctypes.c_size_t()
         call("arity", self.handle, *map(ctypes.byref, counts))
@@ -314,10 +325,19 @@ class Graph:
         return np.asarray(self.random.integers(low, high, shape, endpoint=True), DTYPES[dtype])
 
     def input(self, *shape, dtype="f32"):
+        """An input; data is drawn for it if all of its sizes are known, none of them -1."""
         tensor = self._new_id()
         self.inputs.append({"id": tensor, "dtype": dtype, "shape": list(shape)})
-        self.input_data.append(self._draw(shape, dtype))
+        self.input_data.append(None if -1 in shape else self._draw(shape, dtype))
         return tensor
+
+    def draw_inputs(self, *sizes):
+        """Return data for the inputs of a dynamic graph; sizes are those that are -1, in order."""
+        sizes = iter(sizes)
+        return [
+            self._draw([next(sizes) if d == -1 else d for d in t["shape"]], t["dtype"])
+            for t in self.inputs
+        ]
 
     def constant(self, *shape, data=None, dtype="f32"):
         tensor = self._new_id()
@@ -531,8 +551,16 @@ def reference(graph, inputs=None):
     ):
         for tensor, array in zip(tensors, data, strict=True):
             values[tensor["id"]] = array.astype(np.float64)
+
+    def number(size):
+        return values[size[0]].shape[size[1]] if isinstance(size, list) else size
+
     for node in graph.nodes:
-        value = OPERATIONS[node["kind"]](node["attrs"], *(values[i] for i in node["inputs"]))
+        attrs = {
+            name: list(map(number, value)) if isinstance(value, list) else value
+            for name, value in node["attrs"].items()
+        }
+        value = OPERATIONS[node["kind"]](attrs, *(values[i] for i in node["inputs"]))
         for op in node.get("post_ops", ()):
             if op["kind"] == "eltwise":
                 value = _eltwise(op, value)
@@ -566,7 +594,7 @@ def assert_close(got, expected, tolerance=1e-5):
     """Compare with a reference: the tolerance is relative to its greatest absolute value."""
     for i, (a, b) in enumerate(zip(got, expected, strict=True)):
         b = b.reshape(a.shape)
-        bound = tolerance * max(np.abs(b).max(), 1e-3)
+        bound = tolerance * np.abs(b).max(initial=1e-3)
         wrong = np.argwhere(~(np.abs(a - b) <= bound))
         if len(wrong):
             where = tuple(wrong[0])
@@ -579,10 +607,15 @@ def assert_close(got, expected, tolerance=1e-5):
 def check(graph, tolerance=1e-5):
     """Run a Graph, compare with the reference, and return its engine and its profile.
 
-    A batch is also run image by image, unless the graph is tuned.
+    A batch is also run image by image, unless the graph is tuned. So is the graph with sizes that
+    only the run knows, all of them.
     """
     engine = start(graph)
     compare(engine, graph, tolerance)
+    if not graph.tuned and all(tensor["shape"] for tensor in graph.inputs):
+        dynamic = copy.copy(graph)
+        dynamic.inputs = [{**t, "shape": [-1] * len(t["shape"])} for t in graph.inputs]
+        compare(start(dynamic), graph, tolerance)
     if not graph.tuned and any(tensor["shape"][:1] > [1] for tensor in graph.inputs):
         chunked = copy.copy(graph).tune(chunk=1)
         compare(start(chunked), chunked, tolerance)

@@ -7,23 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import tvm
+from comparison import TOLERANCE, assert_close, random
 from tvm import relay
 from tvm.contrib import graph_executor
 
 import tvm_dnnl_byoc
 from tvm_dnnl_byoc import partition_for_dnnl, profile
-
-TOLERANCE = 1e-5
+from tvm_dnnl_byoc.relay.dynamic import computation_of
 
 
 def var(name, *shape, dtype="float32"):
     return relay.var(name, shape=shape, dtype=dtype)
-
-
-def random(*shape, seed=0, low=-1.0, high=1.0):
-    """Asymmetric float32 data: uniform, its mean not 0, no two values alike."""
-    rng = np.random.default_rng([seed, *shape])
-    return (rng.uniform(low, high, shape) + 0.125 * (high - low)).astype("float32")
 
 
 def const(*shape, seed=0, low=-1.0, high=1.0):
@@ -95,19 +89,6 @@ def flatten(value):
     return [array for field in value for array in flatten(field)]
 
 
-def assert_close(actual, expected, tolerance=TOLERANCE):
-    """Compare output by output, relative to the scale of each."""
-    assert len(actual) == len(expected)
-    for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
-        assert a.shape == e.shape, f"output {i}"
-        assert a.dtype == e.dtype, f"output {i}"
-        assert not np.isnan(e).any(), f"output {i}: the expected values are no test"
-        scale = np.abs(e[np.isfinite(e)]).max(initial=0) or 1.0
-        np.testing.assert_allclose(
-            a / scale, e / scale, rtol=0, atol=tolerance, err_msg=f"output {i}, scale {scale}"
-        )
-
-
 def check(mod, params=None, inputs=None, reference=None, tolerance=TOLERANCE, taken=None):
     """Partition, build and run a module; compare with plain TVM, or with what NumPy makes of it.
 
@@ -171,7 +152,7 @@ def region_functions(mod):
 def offloaded(mod):
     """Return the names of the operators inside regions, and of those outside."""
     regions = region_functions(mod)
-    inside = [name for f in regions.values() for name in op_names(f)]
+    inside = [name for f in regions.values() for name in op_names(computation_of(f))]
     outside = [
         name
         for var, f in mod.functions.items()

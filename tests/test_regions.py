@@ -8,7 +8,7 @@ from engine_graph import PACKAGE, load_module
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-regions = load_module(Path(PACKAGE, "relay", "regions.py"))
+regions = load_module(Path(PACKAGE, "passes", "regions.py"))
 find_regions = regions.find_regions
 
 

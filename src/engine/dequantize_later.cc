@@ -56,6 +56,7 @@ class Mover {
       for (int& id : node.inputs) id = now(id);
       for (PostOp& op : node.post_ops)
         if (op.has_operand()) op.src1 = now(op.src1);
+      for (SizeReference& size : node.sizes) size.tensor = now(size.tensor);
       move(std::move(node));
     }
     for (int& id : graph_.outputs) id = now(id);

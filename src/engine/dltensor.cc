@@ -55,15 +55,34 @@ void* checked_data(const DLTensor* tensor, memory::data_type dtype, const memory
     fail("expected a tensor on the CPU, got DLPack device type ", tensor->device.device_type);
   const memory::dims got = shape_of(*tensor);
   const bool scalar = got.empty() && shape == memory::dims{1};
-  if (got != shape && !scalar)
-    fail("expected shape ", shape_name(shape), ", got ", shape_name(got));
+  if (!scalar) expect_shape(got, shape, what, index);
   if (!same(tensor->dtype, dl_dtype(dtype)))
     fail("expected dtype ", dtype_name(dtype), ", got DLPack code ", int{tensor->dtype.code},
          " with ", int{tensor->dtype.bits}, " bits × ", int{tensor->dtype.lanes});
   if (!is_compact(*tensor)) fail("expected compact row-major data, got strides");
-  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  const bool empty = std::find(got.begin(), got.end(), 0) != got.end();
   if (!tensor->data && !empty) fail("expected data, got NULL");
   return static_cast<char*>(tensor->data) + tensor->byte_offset;
+}
+
+void expect_shape(const memory::dims& got, const memory::dims& shape, const char* what,
+                  size_t index) {
+  const auto fits = [](memory::dim a, memory::dim b) {
+    return a == b || (b == kUnknown && a >= 0 && is_countable({a}));
+  };
+  if (!std::equal(got.begin(), got.end(), shape.begin(), shape.end(), fits))
+    throw InvalidArgument(
+        text(what, " ", index, ": expected shape ", shape_name(shape), ", got ", shape_name(got)));
+}
+
+int64_t* checked_shape(const DLTensor* tensor, size_t rank, const char* what, size_t index) {
+  const bool fits = tensor && tensor->device.device_type == kDLCPU && tensor->ndim == 1 &&
+                    tensor->shape[0] == static_cast<int64_t>(rank) &&
+                    same(tensor->dtype, {kDLInt, 64, 1}) && is_compact(*tensor);
+  if (!fits)
+    throw InvalidArgument(
+        text(what, " ", index, ": expected a vector of ", rank, " int64 on the CPU, got another"));
+  return reinterpret_cast<int64_t*>(static_cast<char*>(tensor->data) + tensor->byte_offset);
 }
 
 void expect_count(const void* tensors, size_t got, size_t expected, const char* what) {

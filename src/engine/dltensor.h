@@ -23,6 +23,16 @@ DLDataType dl_dtype(memory::data_type dtype);
 void* checked_data(const DLTensor* tensor, memory::data_type dtype, const memory::dims& shape,
                    const char* what, size_t index);
 
+/*! \throw InvalidArgument if a tensor's shape is not the expected one, but for unknown sizes. */
+void expect_shape(const memory::dims& got, const memory::dims& shape, const char* what,
+                  size_t index);
+
+/*!
+ * \brief The sizes in a tensor that holds a shape.
+ * \throw InvalidArgument if it is no vector of int64 with `rank` of them.
+ */
+int64_t* checked_shape(const DLTensor* tensor, size_t rank, const char* what, size_t index);
+
 /*! \throw InvalidArgument if there are not as many tensors as expected. */
 void expect_count(const void* tensors, size_t got, size_t expected, const char* what);
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "dynamic_graph.h"
 #include "engine_impl.h"
 #include "error.h"
 #include "isa.h"
@@ -89,6 +90,13 @@ dnnl_byoc_status_t dnnl_byoc_run(dnnl_byoc_engine_t engine, const DLTensor* cons
   return guarded([&] { impl(engine)->run(inputs, num_inputs, outputs, num_outputs); });
 }
 
+dnnl_byoc_status_t dnnl_byoc_infer_shapes(dnnl_byoc_engine_t engine,
+                                          const DLTensor* const* input_shapes, size_t num_inputs,
+                                          DLTensor* const* output_shapes, size_t num_outputs) {
+  return guarded(
+      [&] { impl(engine)->infer_shapes(input_shapes, num_inputs, output_shapes, num_outputs); });
+}
+
 dnnl_byoc_status_t dnnl_byoc_arity(dnnl_byoc_engine_t engine, size_t* num_inputs,
                                    size_t* num_outputs) {
   return guarded([&] {
@@ -100,10 +108,7 @@ dnnl_byoc_status_t dnnl_byoc_arity(dnnl_byoc_engine_t engine, size_t* num_inputs
 void dnnl_byoc_destroy(dnnl_byoc_engine_t engine) { delete reinterpret_cast<Engine*>(engine); }
 
 dnnl_byoc_status_t dnnl_byoc_supports(const char* json) {
-  return guarded([&] {
-    const auto graph = dnnl_byoc::Graph::parse(json);
-    dnnl_byoc::Plan::compile(graph, dnnl_byoc::Plan::Mode::support);
-  });
+  return guarded([&] { dnnl_byoc::expect_support(dnnl_byoc::Graph::parse(json)); });
 }
 
 dnnl_byoc_status_t dnnl_byoc_profile(dnnl_byoc_engine_t engine, int runs, const char** json) {

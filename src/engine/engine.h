@@ -33,7 +33,8 @@ typedef enum {
 typedef struct dnnl_byoc_engine* dnnl_byoc_engine_t;
 
 /*!
- * \brief Parses a graph. One that has no constants is compiled at once, others when they arrive.
+ * \brief Parses a graph. One that has no constants is compiled at once, others when they arrive;
+ * a dynamic one is compiled for the sizes of each run, see graph.h.
  * \param json The graph, zero-terminated.
  * \param engine Receives the engine; to be released with dnnl_byoc_destroy().
  */
@@ -84,12 +85,29 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_pack(const char* json, const DLTensor
 
 /*!
  * \brief Runs the graph. Thread-safe: concurrent calls work in execution contexts of their own.
+ *
+ * A dynamic graph is compiled once for each set of input shapes, as long as its plan is among the
+ * DNNL_BYOC_PLANS (by default 64) that were used last. All plans share constants and memory.
  * \param inputs In the order of the graph's "inputs"; compact and on the CPU; never written to.
  * \param outputs In the order of the graph's "outputs"; written in place, without a copy.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_run(dnnl_byoc_engine_t engine,
                                                const DLTensor* const* inputs, size_t num_inputs,
                                                DLTensor* const* outputs, size_t num_outputs);
+
+/*!
+ * \brief Tells the shapes of the outputs for inputs of given shapes.
+ *
+ * Of a dynamic graph, it compiles the plan if there is none for these shapes, so that the run that
+ * follows finds it.
+ * \param input_shapes For each input its shape: a vector of int64, on the CPU.
+ * \param output_shapes For each output such a vector, of its rank, which receives its shape.
+ */
+DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_infer_shapes(dnnl_byoc_engine_t engine,
+                                                        const DLTensor* const* input_shapes,
+                                                        size_t num_inputs,
+                                                        DLTensor* const* output_shapes,
+                                                        size_t num_outputs);
 
 /*! \brief How many inputs and outputs dnnl_byoc_run() expects. */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_arity(dnnl_byoc_engine_t engine, size_t* num_inputs,
@@ -101,7 +119,8 @@ DNNL_BYOC_API void dnnl_byoc_destroy(dnnl_byoc_engine_t engine);
 /*!
  * \brief Whether oneDNN has a fast implementation for every node of a graph, on this machine.
  *
- * Creates primitive descriptors only: no code generation, no constants needed.
+ * Creates primitive descriptors only: no code generation, no constants needed. A dynamic graph is
+ * judged by a few sizes.
  * \return dnnl_byoc_success, or dnnl_byoc_unsupported with the reason in dnnl_byoc_last_error().
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_supports(const char* json);
@@ -114,8 +133,11 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_supports(const char* json);
  *   "ms"}...], "reorders", "chunks", "threads", "adapts", "arena_bytes", "scratchpad_bytes",
  *   "constant_bytes", "repacked_bytes", "ms"}. "ms" are medians. All is of one chunk, on one
  * thread, if there are several. "threads" is how many the last run could use; if it "adapts", that
- * is one less where this was faster on a crowded machine. Owned by the calling thread, valid until
- * its next call of this function.
+ * is one less where this was faster on a crowded machine. Of a dynamic graph, it is the plan that
+ * was used last, but "repacked_bytes" is that of all plans; besides there are "plans", how many it
+ * keeps, and "compiled", how many it has compiled so far, and before the first run there are no
+ * "steps". Owned by the calling thread, valid
+ * until its next call of this function.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_profile(dnnl_byoc_engine_t engine, int runs,
                                                    const char** json);

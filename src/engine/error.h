@@ -12,14 +12,20 @@
 
 namespace dnnl_byoc {
 
-/*! \brief The caller's fault: malformed JSON, wrong shape, dtype or number of tensors. */
-struct InvalidArgument : std::runtime_error {
+/*! \brief Why a graph cannot be compiled or run. */
+struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
+  int node = -1;  // number of the node that it happened at, if it was at one
+};
+
+/*! \brief The caller's fault: malformed JSON, wrong shape, dtype or number of tensors. */
+struct InvalidArgument : Refusal {
+  using Refusal::Refusal;
 };
 
 /*! \brief A valid request that oneDNN has no implementation for. */
-struct Unsupported : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct Unsupported : Refusal {
+  using Refusal::Refusal;
 };
 
 /*! \brief Concatenates its arguments as operator<< prints them. */

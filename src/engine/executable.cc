@@ -10,7 +10,8 @@
 
 namespace dnnl_byoc {
 
-Executable::Executable(const Graph& graph, int threads) : graph_(graph) {
+Executable::Executable(const Graph& graph, int threads, WorkspacePool* workspaces)
+    : graph_(graph), workspaces_(workspaces) {
   const Choices* choices = measured_choices(graph);
   const memory::dim batch = batch_of(graph), images = choices ? choices->chunk : 0;
   // What was measured on a small machine would leave most threads of a large one idle.
@@ -35,8 +36,8 @@ Executable::Executable(const Graph& graph, int threads) : graph_(graph) {
   }
 }
 
-void Executable::load(const std::vector<const void*>& data, const Executable* other) {
-  plan_.load(graph_.constants, data, other ? &other->plan_ : nullptr);
+void Executable::load(const std::vector<const void*>& data, ConstantPool* constants) {
+  plan_.load(graph_.constants, data, constants);
 }
 
 void Executable::run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
@@ -73,19 +74,26 @@ void Executable::run_chunks(const std::vector<void*>& inputs, const std::vector<
   if (failure) std::rethrow_exception(failure);
 }
 
-std::unique_ptr<ExecutionContext> Executable::take_context() {
+Executable::Context Executable::take_context() {
+  Context context;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!idle_.empty()) {
-      auto context = std::move(idle_.back());
+      context = std::move(idle_.back());
       idle_.pop_back();
-      return context;
     }
   }
-  return std::make_unique<ExecutionContext>(plan_);
+  if (!context.execution) {
+    context.execution = std::make_unique<ExecutionContext>(plan_);
+    if (!workspaces_) context.workspace = Workspace(plan_.workspace_bytes());
+  }
+  if (workspaces_) context.workspace = workspaces_->take(plan_.workspace_bytes());
+  context->work_in(context.workspace.data());
+  return context;
 }
 
-void Executable::give_back(std::unique_ptr<ExecutionContext> context) {
+void Executable::give_back(Context context) {
+  if (workspaces_) workspaces_->give_back(std::exchange(context.workspace, Workspace()));
   std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(std::move(context));
 }

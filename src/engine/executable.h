@@ -12,6 +12,7 @@
 #include "execution_context.h"
 #include "graph.h"
 #include "plan.h"
+#include "workspace.h"
 
 namespace dnnl_byoc {
 
@@ -24,15 +25,25 @@ namespace dnnl_byoc {
  */
 class Executable {
  public:
-  /*! \param threads That compute a step of what is not computed in chunks; 0 for all. */
-  explicit Executable(const Graph& graph, int threads = 0);
+  /*! \brief What one of the concurrent runs works with. */
+  struct Context {
+    std::unique_ptr<ExecutionContext> execution;
+    Workspace workspace;
+    ExecutionContext* operator->() const { return execution.get(); }
+  };
+
+  /*!
+   * \param threads That compute a step of what is not computed in chunks; 0 for all.
+   * \param workspaces Where runs find memory that other executables use, too; or null.
+   */
+  explicit Executable(const Graph& graph, int threads = 0, WorkspacePool* workspaces = nullptr);
 
   /*!
    * \brief Must precede all runs.
    * \param data The graph's constants; they must outlive this.
-   * \param other Of the same graph, and loaded: constants are shared with it.
+   * \param constants With which other executables of the same graph are loaded, too; or null.
    */
-  void load(const std::vector<const void*>& data, const Executable* other = nullptr);
+  void load(const std::vector<const void*>& data, ConstantPool* constants = nullptr);
 
   /*! \brief Any number of calls may run at the same time. */
   void run(const std::vector<void*>& inputs, const std::vector<void*>& outputs);
@@ -47,8 +58,8 @@ class Executable {
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
   memory::dim chunks() const { return chunks_; }
-  std::unique_ptr<ExecutionContext> take_context();
-  void give_back(std::unique_ptr<ExecutionContext> context);
+  Context take_context();
+  void give_back(Context context);
   ///@}
 
  private:
@@ -60,7 +71,8 @@ class Executable {
   std::vector<memory::desc> output_mds_;
   std::vector<size_t> input_steps_, output_steps_;  // bytes from one chunk to the next
   std::mutex mutex_;                                // guards idle_
-  std::vector<std::unique_ptr<ExecutionContext>> idle_;
+  std::vector<Context> idle_;
+  WorkspacePool* const workspaces_;
 };
 
 }  // namespace dnnl_byoc

@@ -1,34 +1,22 @@
 #include "execution_context.h"
 
-#include <new>
-
 #include "memory_plan.h"
 #include "threads.h"
 
 namespace dnnl_byoc {
 
-ExecutionContext::Buffer ExecutionContext::allocate(size_t bytes) {
-  if (bytes == 0) return nullptr;
-  Buffer buffer(std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
-  if (!buffer) throw std::bad_alloc();
-  return buffer;
-}
-
 ExecutionContext::ExecutionContext(const Plan& plan)
-    : threads_(plan.threads()),
-      arena_(allocate(plan.arena_bytes())),
-      scratchpad_(allocate(plan.scratchpad_bytes())),
-      stream_(cpu_engine()) {
+    : threads_(plan.threads()), stream_(cpu_engine()) {
   std::vector<dnnl_memory_t> handles;  // by value
   for (const Value& value : plan.values()) {
     const Storage& storage = plan.storages()[value.storage];
     void* begin = nullptr;
-    if (storage.place == Storage::Place::arena)
-      begin = static_cast<char*>(arena_.get()) + storage.offset + value.offset;
     if (storage.place == Storage::Place::constant)
       begin = static_cast<char*>(plan.constants()[storage.index].get_data_handle()) + value.offset;
     memories_.emplace_back(value.md, cpu_engine(), begin);
     handles.push_back(memories_.back().get());
+    if (storage.place == Storage::Place::arena)
+      internals_.push_back({handles.back(), storage.offset + value.offset});
     const External external = {handles.back(), storage.index, value.offset};
     if (storage.place == Storage::Place::input) inputs_.push_back(external);
     if (storage.place == Storage::Place::output) outputs_.push_back(external);
@@ -40,12 +28,21 @@ ExecutionContext::ExecutionContext(const Plan& plan)
   for (const Step& step : plan.steps()) {
     const dnnl_exec_arg_t* first = args_.data() + args_.size();
     for (const auto& [arg, value] : step.args) args_.push_back({arg, handles[value]});
-    memories_.emplace_back(step.scratchpad_md(), cpu_engine(), scratchpad_.get());
+    memories_.emplace_back(step.scratchpad_md(), cpu_engine(), nullptr);
     args_.push_back({DNNL_ARG_SCRATCHPAD, memories_.back().get()});
+    internals_.push_back({memories_.back().get(), aligned_size(plan.arena_bytes())});
     const int count = static_cast<int>(step.args.size()) + 1;
     calls_.push_back({step.kernel.get(), step.primitive.get(true), count, first});
     data_.reserve(step.args.size());
   }
+}
+
+void ExecutionContext::work_in(char* workspace) {
+  if (workspace == workspace_) return;
+  for (const auto& [handle, offset] : internals_)
+    dnnl::error::wrap_c_api(dnnl_memory_set_data_handle(handle, workspace + offset),
+                            "place an intermediate");
+  workspace_ = workspace;
 }
 
 void ExecutionContext::bind(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {

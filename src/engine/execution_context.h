@@ -5,8 +5,6 @@
 #ifndef DNNL_BYOC_ENGINE_EXECUTION_CONTEXT_H_
 #define DNNL_BYOC_ENGINE_EXECUTION_CONTEXT_H_
 
-#include <cstdlib>
-#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 #include <vector>
@@ -21,6 +19,9 @@ class ExecutionContext {
   /*! \param plan With loaded constants; must outlive the context. */
   explicit ExecutionContext(const Plan& plan);
 
+  /*! \brief Must precede a run. \param workspace Of plan.workspace_bytes() or more. */
+  void work_in(char* workspace);
+
   /*! \brief Points the plan's external values at the caller's memory. */
   void bind(const std::vector<void*>& inputs, const std::vector<void*>& outputs);
 
@@ -31,10 +32,6 @@ class ExecutionContext {
   void run_step(size_t step);
 
  private:
-  struct Free {
-    void operator()(void* p) const { std::free(p); }
-  };
-  using Buffer = std::unique_ptr<void, Free>;
   struct Call {
     const Kernel* kernel;  // or null
     const_dnnl_primitive_t primitive;
@@ -49,18 +46,23 @@ class ExecutionContext {
     size_t offset;
   };
 
-  static Buffer allocate(size_t bytes);
+  /*! \brief A value in the workspace, or the scratchpad of a step. */
+  struct Internal {
+    dnnl_memory_t handle;
+    size_t offset;
+  };
+
   static void bind(const std::vector<External>& values, const std::vector<void*>& tensors);
   void execute(const Call& call);
 
   const int threads_;
-  Buffer arena_;
-  Buffer scratchpad_;
+  char* workspace_ = nullptr;
   dnnl::stream stream_;
   std::vector<memory> memories_;  // owns what args_ refers to
   std::vector<dnnl_exec_arg_t> args_;
   std::vector<Call> calls_;
   std::vector<void*> data_;  // of a kernel's arguments
+  std::vector<Internal> internals_;
   std::vector<External> inputs_;
   std::vector<External> outputs_;
 };

@@ -100,9 +100,11 @@ ExternalTensor parse_tensor(const json& j) {
   if (shape.size() > DNNL_MAX_NDIMS)
     throw InvalidArgument(
         text("graph: expected rank <= ", DNNL_MAX_NDIMS, ", got ", shape_name(shape)));
-  for (auto dim : shape)
+  memory::dims known = shape;
+  known.erase(std::remove(known.begin(), known.end(), kUnknown), known.end());
+  for (auto dim : known)
     if (dim < 0) throw InvalidArgument("graph: expected sizes >= 0, got " + shape_name(shape));
-  if (!is_countable(shape))
+  if (!is_countable(known))
     throw InvalidArgument("graph: expected fewer than 2^60 elements, got " + shape_name(shape));
   return {integer<int>(j.at("id")), dtype, std::move(shape), std::nullopt};
 }
@@ -130,6 +132,9 @@ Packing parse_packing(const json& j, const ExternalTensor& tensor) {
 
 ExternalTensor parse_constant(const json& j) {
   ExternalTensor tensor = parse_tensor(j);
+  if (tensor.has_unknown_size())
+    throw InvalidArgument("graph: expected a constant of known sizes, got " +
+                          shape_name(tensor.shape));
   if (j.contains("packed")) tensor.packing = parse_packing(j.at("packed"), tensor);
   return tensor;
 }
@@ -155,12 +160,31 @@ PostOp parse_post_op(const json& j) {
   return op;
 }
 
+/*! \brief Takes each [tensor id, axis] out of the lists among a node's attrs; 0 stays there. */
+std::vector<SizeReference> take_size_references(const std::string& kind, json* attrs) {
+  std::vector<SizeReference> references;
+  for (auto& [name, value] : attrs->items()) {
+    if (!value.is_array()) continue;
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (!value[i].is_array()) continue;
+      const auto pair = integers<int>(value[i]);
+      if (pair.size() != 2)
+        throw InvalidArgument(text("graph: ", kind, ": attribute ", name,
+                                   ": expected integers or [tensor id, axis], got ", value.dump()));
+      references.push_back({name, i, pair[0], pair[1]});
+      value[i] = 0;
+    }
+  }
+  return references;
+}
+
 Node parse_node(const json& j) {
   Node node;
   node.kind = j.at("kind").get<std::string>();
   node.inputs = integers<int>(j.at("inputs"));
   node.output = integer<int>(j.at("output"));
   node.attrs = j.value("attrs", json::object());
+  node.sizes = take_size_references(node.kind, &node.attrs);
   for (const auto& op : j.value("post_ops", json::array()))
     node.post_ops.push_back(parse_post_op(op));
   return node;
@@ -231,6 +255,7 @@ Graph parse_graph(const json& j) {
     for (int id : node.inputs) ids.use(id, node.kind);
     for (const auto& op : node.post_ops)
       if (op.has_operand()) ids.use(op.src1, node.kind);
+    for (const auto& size : node.sizes) ids.use(size.tensor, node.kind);
     ids.define(node.output);
     graph.nodes.push_back(std::move(node));
   }
@@ -243,6 +268,10 @@ Graph parse_graph(const json& j) {
 }
 
 }  // namespace
+
+bool ExternalTensor::has_unknown_size() const {
+  return std::find(shape.begin(), shape.end(), kUnknown) != shape.end();
+}
 
 memory::dims ExternalTensor::data_shape() const {
   if (!packing) return shape;
@@ -287,6 +316,11 @@ Graph Graph::parse(const char* text_) {
   }
 }
 
+bool Graph::is_dynamic() const {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const ExternalTensor& tensor) { return tensor.has_unknown_size(); });
+}
+
 bool is_view(const Node& node) {
   return node.kind == "reshape" || node.kind == "transpose" || node.kind == "slice";
 }
@@ -297,6 +331,13 @@ dnnl::algorithm eltwise_algorithm(const std::string& alg) {
 
 dnnl::algorithm binary_algorithm(const std::string& alg) {
   return find_algorithm(kBinary, "binary", alg);
+}
+
+const std::string& algorithm_name(dnnl::algorithm algorithm) {
+  for (const Algorithms* table : {&kEltwise, &kBinary})
+    for (const auto& [name, other] : *table)
+      if (other == algorithm) return name;
+  throw InvalidArgument("graph: expected an algorithm of an eltwise or a binary, got another");
 }
 
 const char* dtype_name(memory::data_type dtype) {
@@ -321,7 +362,8 @@ bool is_countable(const memory::dims& shape) {
 
 std::string shape_name(const memory::dims& shape) {
   std::string s = "(";
-  for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i)
+    s += (i ? ", " : "") + (shape[i] == kUnknown ? "?" : std::to_string(shape[i]));
   return s + (shape.size() == 1 ? ",)" : ")");
 }
 

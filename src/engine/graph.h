@@ -23,7 +23,8 @@
  * threads compute all of them; dnnl_byoc_pack() measures it]
  *
  * A tensor is {"id", "dtype", "shape"}: id is a small integer, unique in the graph; dtype one of
- * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major. But a constant may have
+ * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major. A size of an input may
+ * be -1: then the graph is dynamic, and each run says how large it is. A constant may have
  * "packed": {"shape", "strides", "tag", "dtype"}: seen as a tensor of that shape and those strides,
  * in elements, it was reordered into oneDNN's format tag and that dtype, and that is what its data
  * is, as a vector.
@@ -39,7 +40,7 @@
  *                        padding_r less what output padding adds
  *   inner_product        src (M, K), weights (N, K)[, bias (N)]
  *   matmul               src (batch…, M, K), weights (batch…, K, N)[, bias (N)]; batch dimensions
- *                        broadcast
+ *                        broadcast, and weights (K, N) are those of the whole batch
  *   pooling              src; alg "max" | "avg_include_padding" | "avg_exclude_padding",
  *                        kernel, strides, dilation, padding_l, padding_r
  *   eltwise              src; alg, alpha, beta
@@ -74,6 +75,10 @@
  * Whether an addition becomes oneDNN's in-place "sum" is the engine's decision. Eltwise and binary
  * algs are oneDNN's algorithm names without their prefix: eltwise_relu is "relu". An alpha or beta
  * that float cannot hold is infinite: JSON has no infinity.
+ *
+ * Among the integers of an attr that is a list, such as the shape of a reshape, there may be
+ * [tensor id, axis]: as large as that tensor is along that axis. In a dynamic graph, the operand of
+ * a post-op may turn out to be larger than the node's result; then it is no post-op in that run.
  */
 #ifndef DNNL_BYOC_ENGINE_GRAPH_H_
 #define DNNL_BYOC_ENGINE_GRAPH_H_
@@ -97,12 +102,17 @@ struct Packing {
   memory::desc md;    // what the data is
 };
 
+/*! \brief A size that only a run knows. */
+constexpr memory::dim kUnknown = -1;
+
 /*! \brief A tensor that comes from outside: an input or a constant. */
 struct ExternalTensor {
   int id;
   memory::data_type dtype;
-  memory::dims shape;
+  memory::dims shape;              // of an input, with kUnknown where a run says how large it is
   std::optional<Packing> packing;  // of constants only
+
+  bool has_unknown_size() const;
 
   /*! \name Of the caller's tensor. */
   ///@{
@@ -122,12 +132,21 @@ struct PostOp {
   bool has_operand() const { return kind != Kind::eltwise; }
 };
 
+/*! \brief Number `index` of a list among a node's attrs is the size of a tensor along an axis. */
+struct SizeReference {
+  std::string attr;
+  size_t index;
+  int tensor;
+  int axis;
+};
+
 struct Node {
   std::string kind;
   std::vector<int> inputs;
   int output;
   nlohmann::json attrs;
   std::vector<PostOp> post_ops;
+  std::vector<SizeReference> sizes = {};  // what attrs does not say
 
   /*! \brief A typed attribute; InvalidArgument names the node and attribute if it is not there. */
   template <typename T>
@@ -158,6 +177,9 @@ struct Graph {
 
   /*! \brief Parses and validates; InvalidArgument says what is wrong and where. */
   static Graph parse(const char* json);
+
+  /*! \brief Whether an input has a size that only a run knows. */
+  bool is_dynamic() const;
 };
 
 /*! \brief Whether a node's output may be its input's memory in another guise. */
@@ -166,6 +188,9 @@ bool is_view(const Node& node);
 /*! \brief oneDNN's algorithm of an eltwise or binary "alg"; InvalidArgument if there is none. */
 dnnl::algorithm eltwise_algorithm(const std::string& alg);
 dnnl::algorithm binary_algorithm(const std::string& alg);
+
+/*! \brief The "alg" of such an algorithm. */
+const std::string& algorithm_name(dnnl::algorithm algorithm);
 
 /*! \brief The number of elements. */
 memory::dim count(const memory::dims& shape);

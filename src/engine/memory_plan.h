@@ -16,6 +16,11 @@ namespace dnnl_byoc {
 /*! \brief oneDNN's kernels and cache lines want this alignment, in bytes. */
 constexpr size_t kAlignment = dnnl_byoc_alignment;
 
+/*! \brief The next multiple of it. */
+constexpr size_t aligned_size(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 /*! \brief A buffer that is in use from step `first` to step `last`, both included. */
 struct Lifetime {
   size_t bytes = 0;

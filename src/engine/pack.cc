@@ -5,6 +5,7 @@
 
 #include "constant_loader.h"
 #include "dltensor.h"
+#include "dynamic_graph.h"
 #include "executable.h"
 #include "isa.h"
 #include "layout.h"
@@ -36,6 +37,12 @@ std::string pack(const char* json, const DLTensor* const* constants, size_t num_
   Graph graph = Graph::parse(json);
   const auto data = constant_data(graph, constants, num_constants);
   auto packed = nlohmann::json::parse(json);
+  if (graph.is_dynamic()) {
+    auto known = graph_to_pack_for(graph);
+    if (!known) return json;
+    graph = std::move(*known);
+    tune = dnnl_byoc_tune_nothing;  // what is fastest for one size need not be for another
+  }
   if (const auto choices = fastest(graph, data, tune)) {
     graph.tuned = {*choices, isa_name()};
     packed["tuned"] = {{"isa", isa_name()},

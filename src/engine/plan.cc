@@ -5,6 +5,7 @@
 #include <set>
 
 #include "constant_loader.h"
+#include "constant_pool.h"
 #include "isa.h"
 #include "plan_builder.h"
 #include "threads.h"
@@ -65,32 +66,21 @@ size_t Plan::reordered_bytes() const {
 }
 
 void Plan::load(const std::vector<ExternalTensor>& constants, const std::vector<const void*>& data,
-                const Plan* other) {
+                ConstantPool* pool) {
   ConstantLoader loader(constants, data);
   constants_.reserve(repacks_.size());
-  for (const Repack& repack : repacks_) {
-    constants_.push_back(other && !repack.literal ? other->same_constant(repack) : repack.literal);
-    if (!constants_.back()) constants_.back() = loader.in_place(repack);
-    if (constants_.back()) continue;
-    constants_.back() = loader.repacked(repack);
+  const auto load = [&](const Repack& repack) {
+    if (repack.literal) return repack.literal;
+    memory constant = loader.in_place(repack);
+    if (constant) return constant;
     repacked_bytes_ += repack.md.get_size();
-  }
+    return pool ? pool->get(repack, [&] { return loader.repacked(repack); })
+                : loader.repacked(repack);
+  };
+  for (const Repack& repack : repacks_) constants_.push_back(load(repack));
   const ThreadScope scope(threads_);
   for (Step& step : steps_)
     if (!step.kernel) step.primitive = dnnl::primitive(step.pd.get());
-}
-
-/*! \brief What this plan has loaded as `repack` says; or empty. */
-memory Plan::same_constant(const Repack& repack) const {
-  for (size_t i = 0; i < repacks_.size(); ++i) {
-    const Repack& other = repacks_[i];
-    // One tensor is made of its constant in one way only.
-    if (other.tensor == repack.tensor && other.source == repack.source &&
-        other.offset == repack.offset && other.view == repack.view && other.md == repack.md &&
-        !other.transform == !repack.transform)
-      return constants_[i];
-  }
-  return {};
 }
 
 size_t Plan::constant_bytes() const {

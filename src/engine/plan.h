@@ -14,6 +14,7 @@
 
 #include "graph.h"
 #include "kernel.h"
+#include "memory_plan.h"
 
 namespace dnnl_byoc {
 
@@ -60,6 +61,8 @@ struct Step {
   memory::desc scratchpad_md() const { return kernel ? memory::desc() : pd.scratchpad_desc(); }
 };
 
+class ConstantPool;
+
 /*! \brief Immutable once compiled; shared by all execution contexts. */
 class Plan {
  public:
@@ -96,10 +99,11 @@ class Plan {
    * What lies as it should is used where it is, and must outlive the plan.
    * \param constants The graph's.
    * \param data A pointer for each.
-   * \param other A loaded plan of the same graph: what it has in the same layout is shared.
+   * \param pool Of the same graph; or null: what another plan has loaded in the same layout is
+   *   shared.
    */
   void load(const std::vector<ExternalTensor>& constants, const std::vector<const void*>& data,
-            const Plan* other = nullptr);
+            ConstantPool* pool = nullptr);
 
   int threads() const { return threads_; }
   const std::vector<Storage>& storages() const { return storages_; }
@@ -109,6 +113,8 @@ class Plan {
   const std::vector<memory::desc>& output_mds() const { return output_mds_; }
   size_t arena_bytes() const { return arena_bytes_; }
   size_t scratchpad_bytes() const { return scratchpad_bytes_; }
+  /*! \brief Of the memory that a run works in: the arena, and the scratchpad behind it. */
+  size_t workspace_bytes() const { return aligned_size(arena_bytes_) + scratchpad_bytes_; }
   size_t constant_bytes() const;
   size_t repacked_bytes() const { return repacked_bytes_; }
 
@@ -116,7 +122,6 @@ class Plan {
   friend class PlanBuilder;
 
   static Plan compile(const Graph& graph, Mode mode, const Choices* choices);
-  memory same_constant(const Repack& repack) const;
   /*! \brief The layout in which the convolutions write most bytes; `any` if there are none. */
   DataLayout common_layout() const;
   /*! \brief How many bytes the reorders write in a run. */

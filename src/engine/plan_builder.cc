@@ -33,12 +33,32 @@ PlanBuilder::PlanBuilder(const Graph& graph, Plan::Mode mode, Choices choices)
 
 Plan PlanBuilder::build() {
   for (const Node& node : graph_.nodes) {
-    build_op(*this, node);
+    try {
+      if (node.sizes.empty())
+        build_op(*this, node);
+      else
+        build_op(*this, with_sizes(node));
+    } catch (Refusal& e) {
+      e.node = node_;
+      throw;
+    }
     ++node_;
   }
   bind_outputs();
   plan_memory();
   return std::move(plan_);
+}
+
+/*! \brief The node with numbers for the sizes that it takes from tensors. */
+Node PlanBuilder::with_sizes(Node node) const {
+  for (const auto& [attr, index, tensor, axis] : node.sizes) {
+    const memory::dims shape = this->shape(tensor);
+    if (axis < 0 || axis >= static_cast<int>(shape.size()))
+      throw InvalidArgument(
+          text(node.kind, ": ", attr, ": expected an axis of ", shape_name(shape), ", got ", axis));
+    node.attrs[attr][index] = shape[static_cast<size_t>(axis)];
+  }
+  return node;
 }
 
 void PlanBuilder::find_readers() {
@@ -114,6 +134,17 @@ memory::data_type PlanBuilder::result_dtype(const Node& node, memory::data_type 
     dtype = precision_;
   }
   return dtype == precision_ && kept_in_f32_[node.output] ? memory::data_type::f32 : dtype;
+}
+
+memory::desc PlanBuilder::wanted_md(const Node& node, const memory::dims& shape,
+                                    memory::data_type dtype) const {
+  const Node* reader = only_reader_[node.output];
+  if (!reader || reader->kind != "transpose") return plain_md(shape, dtype);
+  const auto axes = reader->attr<memory::dims>("axes");
+  if (axes.size() != shape.size()) return plain_md(shape, dtype);  // for its builder to refuse
+  memory::dims seen(shape.size());
+  for (size_t i = 0; i < axes.size(); ++i) seen[i] = shape.at(axes[i]);
+  return plain_md(seen, dtype).permute_axes({axes.begin(), axes.end()});
 }
 
 void PlanBuilder::defer(const Node& node) {
@@ -288,6 +319,14 @@ int PlanBuilder::require(int tensor, const memory::desc& md) {
   return to;
 }
 
+bool PlanBuilder::can_require(int tensor, const memory::desc& md) const {
+  if (!is_constant(tensor) || !is_defined(tensor)) return true;
+  const memory::desc view = this->md(tensor).reshape(md.get_dims(), /*allow_empty=*/true);
+  // With what a product of whole numbers adds up for the zero points, oneDNN lacks some.
+  return !view || dnnl::reorder::primitive_desc(cpu_engine(), view, cpu_engine(), md,
+                                                dnnl::primitive_attr(), /*allow_empty=*/true);
+}
+
 /*! \brief The tensor as a value of another shape: without a copy if its layout allows it. */
 int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
   int from = first_value(tensor);
@@ -296,7 +335,7 @@ int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
   if (!view) {
     const memory::desc plain = plain_md(md(tensor).get_dims(), dtype(tensor));
     from = require(tensor, plain);
-    view = plain.reshape(shape);
+    view = plain_md(shape, dtype(tensor));
   }
   return define_in(tensor, view, from);
 }

@@ -43,6 +43,14 @@ class PlanBuilder {
   /*! \brief The data type of a node's result, if it reads its src in `dtype`. */
   memory::data_type result_dtype(const Node& node, memory::data_type dtype) const;
 
+  /*!
+   * \brief Where a node's result is to lie: row-major as a transpose sees it that alone reads it.
+   *
+   * Then what comes after, such as the reshape that merges attention's heads, is a view as well.
+   */
+  memory::desc wanted_md(const Node& node, const memory::dims& shape,
+                         memory::data_type dtype) const;
+
   /*! \brief The tile in which the node under construction is to use Winograd's algorithm; or 0. */
   int winograd_tile() const;
 
@@ -61,6 +69,9 @@ class PlanBuilder {
    * Where no such value exists, a reorder is inserted; a constant's is done once, at load.
    */
   int require(int tensor, const memory::desc& md);
+
+  /*! \brief Whether oneDNN can bring a constant into a layout; always true of other tensors. */
+  bool can_require(int tensor, const memory::desc& md) const;
 
   /*! \brief A constant tensor as the value that `transform` makes of it at load, in layout `md`. */
   int transformed(int tensor, const memory::desc& md, Plan::Transform transform);
@@ -139,6 +150,7 @@ class PlanBuilder {
             std::vector<std::pair<int, int>> args, std::string post_ops = "");
 
  private:
+  Node with_sizes(Node node) const;
   int add_storage(Storage::Place place, int index, size_t bytes);
   int add_anonymous_value(const memory::desc& md, int storage, size_t offset = 0);
   int add_value(int tensor, const memory::desc& md, int storage, size_t offset = 0);

@@ -80,8 +80,7 @@ void add_times(Executable* executable, int runs, json* result) {
 
 }  // namespace
 
-std::string profile_plan(Adaptive* adaptive, int runs) {
-  Executable* executable = &adaptive->all();
+json describe_plan(Executable* executable, int runs) {
   const Plan& plan = executable->plan();
   json steps = json::array();
   for (const Step& step : plan.steps()) steps.push_back(describe(plan, step));
@@ -89,15 +88,13 @@ std::string profile_plan(Adaptive* adaptive, int runs) {
                                       [](const Step& step) { return step.kind == "reorder"; });
   json result = {{"steps", steps},
                  {"chunks", executable->chunks()},
-                 {"threads", adaptive->threads()},
-                 {"adapts", adaptive->adapts()},
                  {"reorders", reorders},
                  {"arena_bytes", plan.arena_bytes()},
                  {"scratchpad_bytes", plan.scratchpad_bytes()},
                  {"constant_bytes", plan.constant_bytes()},
                  {"repacked_bytes", plan.repacked_bytes()}};
   if (runs > 0) add_times(executable, runs, &result);
-  return result.dump();
+  return result;
 }
 
 }  // namespace dnnl_byoc

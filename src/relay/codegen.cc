@@ -9,9 +9,10 @@
 
 #include <string>
 
+#include "adapter/refusal.h"
 #include "engine/engine.h"
 #include "module.h"
-#include "region.h"
+#include "reader.h"
 
 namespace dnnl_byoc {
 namespace relay {
@@ -26,7 +27,10 @@ using tvm::runtime::TVMRetValue;
 void compile(TVMArgs args, TVMRetValue* ret) {
   const ObjectRef function = args[0];
   const ObjectRef attrs = get_object(function, "attrs");
-  *ret = make_module(get_string(attrs, "global_symbol"), packed(translate_region(function)));
+  // That of a region with sizes that only a run knows stands for another, see dynamic.py.
+  const ObjectRef region = has_attr(attrs, "computes") ? get_object(attrs, "computes") : function;
+  *ret = make_module(get_string(attrs, "global_symbol"),
+                     packed(adapter::translate_region(read_region(region))));
 }
 
 /*! \brief None: the module has them. Without this function, TVM would collect them itself. */
@@ -41,11 +45,17 @@ Registry& kConstants =
 
 TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.refusal").set_body([](TVMArgs args, TVMRetValue* ret) {
   const Array<ObjectRef> chain = args[0];
-  *ret = refusal_of({chain.begin(), chain.end()});
+  try {
+    *ret = adapter::refusal_of(read_chain({chain.begin(), chain.end()}));
+  } catch (const adapter::Refusal& e) {
+    *ret = std::string(e.what());
+  }
 });
 
 TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.refusal_of_precision")
-    .set_body([](TVMArgs args, TVMRetValue* ret) { *ret = refusal_of_precision(args[0]); });
+    .set_body([](TVMArgs args, TVMRetValue* ret) {
+      *ret = adapter::refusal_of_precision(args[0]);
+    });
 
 TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.build_info").set_body([](TVMArgs, TVMRetValue* ret) {
   *ret = std::string(dnnl_byoc_build_info());

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <dmlc/memory_io.h>
 #include <link.h>
-#include <tvm/runtime/device_api.h>
 #include <tvm/runtime/serializer.h>
 
 #include <cstdint>
@@ -19,10 +18,6 @@ namespace relay {
 namespace {
 
 using dmlc::MemoryFixedSizeStream;
-using tvm::runtime::NDArray;
-
-static_assert(dnnl_byoc_alignment % tvm::runtime::kAllocAlignment == 0,
-              "an NDArray may lie where the engine uses a constant");
 
 /*! \brief TVM puts the length of what it serialised before it, and both into the library. */
 constexpr size_t kBlobHeader = sizeof(uint64_t);
@@ -53,26 +48,22 @@ std::shared_ptr<void> library_of(const void* address) {
   return same ? library : nullptr;
 }
 
-/*! \brief A tensor of memory in a library. */
+/*! \brief A tensor of memory in a library, which it keeps loaded. */
 struct View {
   std::vector<int64_t> shape;
   std::shared_ptr<void> library;
-  DLManagedTensor tensor;
+  DLTensor tensor = {};
 };
 
-NDArray make_view(void* data, DLDataType dtype, std::vector<int64_t> shape,
-                  std::shared_ptr<void> library) {
-  auto* view = new View{std::move(shape), std::move(library), {}};
-  view->tensor.dl_tensor.data = data;
-  view->tensor.dl_tensor.device = {kDLCPU, 0};
-  view->tensor.dl_tensor.ndim = static_cast<int>(view->shape.size());
-  view->tensor.dl_tensor.dtype = dtype;
-  view->tensor.dl_tensor.shape = view->shape.data();
-  view->tensor.manager_ctx = view;
-  view->tensor.deleter = [](DLManagedTensor* self) {
-    delete static_cast<View*>(self->manager_ctx);
-  };
-  return NDArray::FromDLPack(&view->tensor);
+adapter::Constant make_view(void* data, DLDataType dtype, std::vector<int64_t> shape,
+                            std::shared_ptr<void> library) {
+  auto view = std::make_shared<View>(View{std::move(shape), std::move(library)});
+  view->tensor.data = data;
+  view->tensor.device = {kDLCPU, 0};
+  view->tensor.ndim = static_cast<int>(view->shape.size());
+  view->tensor.dtype = dtype;
+  view->tensor.shape = view->shape.data();
+  return {view, &view->tensor};
 }
 
 /*! \brief Nothing for a shape that cannot be. */
@@ -86,9 +77,9 @@ std::optional<size_t> byte_count(DLDataType dtype, const std::vector<int64_t>& s
 
 }  // namespace
 
-void write_constant(dmlc::Stream* stream, const NDArray& constant) {
-  stream->Write(constant->dtype);
-  stream->Write(std::vector<int64_t>(constant->shape, constant->shape + constant->ndim));
+void write_constant(dmlc::Stream* stream, const DLTensor& constant) {
+  stream->Write(constant.dtype);
+  stream->Write(std::vector<int64_t>(constant.shape, constant.shape + constant.ndim));
   uint64_t padding = 0;
   if (auto* seekable = dynamic_cast<dmlc::SeekStream*>(stream)) {
     const size_t begin = kBlobHeader + seekable->Tell() + sizeof(padding);
@@ -97,11 +88,10 @@ void write_constant(dmlc::Stream* stream, const NDArray& constant) {
   stream->Write(padding);
   const char zeros[dnnl_byoc_alignment] = {};
   stream->Write(zeros, padding);
-  stream->Write(static_cast<const char*>(constant->data) + constant->byte_offset,
-                tvm::runtime::GetDataSize(*constant.operator->()));
+  stream->Write(adapter::data_of(constant), adapter::byte_size(constant));
 }
 
-bool read_constant(dmlc::Stream* stream, NDArray* constant) {
+bool read_constant(dmlc::Stream* stream, adapter::Constant* constant) {
   DLDataType dtype;
   std::vector<int64_t> shape;
   uint64_t padding = 0;
@@ -122,8 +112,9 @@ bool read_constant(dmlc::Stream* stream, NDArray* constant) {
       return true;
     }
   }
-  *constant = NDArray::Empty(shape, dtype, {kDLCPU, 0});
-  return stream->Read((*constant)->data, *bytes) == *bytes;
+  const auto copy = adapter::new_constant(dtype, shape);
+  *constant = copy;
+  return stream->Read(copy->data, *bytes) == *bytes;
 }
 
 }  // namespace relay

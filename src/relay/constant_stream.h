@@ -6,14 +6,15 @@
 #define DNNL_BYOC_RELAY_CONSTANT_STREAM_H_
 
 #include <dmlc/io.h>
-#include <tvm/runtime/ndarray.h>
+
+#include "adapter/call.h"
 
 namespace dnnl_byoc {
 namespace relay {
 
 /*! \brief Writes a compact tensor on the CPU; in the library that TVM exports, its data is aligned.
  */
-void write_constant(dmlc::Stream* stream, const tvm::runtime::NDArray& constant);
+void write_constant(dmlc::Stream* stream, const DLTensor& constant);
 
 /*!
  * \brief Reads what write_constant() wrote.
@@ -22,7 +23,7 @@ void write_constant(dmlc::Stream* stream, const tvm::runtime::NDArray& constant)
  * be written to; the library stays loaded as long as there is the view.
  * \return Whether all of it was there.
  */
-bool read_constant(dmlc::Stream* stream, tvm::runtime::NDArray* constant);
+bool read_constant(dmlc::Stream* stream, adapter::Constant* constant);
 
 }  // namespace relay
 }  // namespace dnnl_byoc

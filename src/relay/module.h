@@ -9,16 +9,16 @@
 
 #include <string>
 
-#include "region.h"
+#include "adapter/region.h"
 
 namespace dnnl_byoc {
 namespace relay {
 
 /*!
  * \param symbol The region's name: the function that the module serves.
- * \param region What it runs; the module keeps the constants.
+ * \param graph What it runs; the module keeps the constants.
  */
-tvm::runtime::Module make_module(std::string symbol, Region region);
+tvm::runtime::Module make_module(std::string symbol, adapter::EngineGraph graph);
 
 }  // namespace relay
 }  // namespace dnnl_byoc

@@ -18,9 +18,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "adapter/call.h"
+
 namespace dnnl_byoc {
 namespace relay {
 
+using adapter::TensorType;
 using tvm::runtime::Array;
 using tvm::runtime::NDArray;
 using tvm::runtime::ObjectRef;
@@ -43,19 +46,15 @@ bool is(const ObjectRef& node, const char* type_key);
 ObjectRef get_object(const ObjectRef& node, const char* name);
 Array<ObjectRef> get_array(const ObjectRef& node, const char* name);
 std::string get_string(const ObjectRef& node, const char* name);
-double get_float(const ObjectRef& node, const char* name);
 int64_t get_int(const ObjectRef& node, const char* name);
 /*! \brief A list of static integers; Refusal if one is symbolic. */
 std::vector<int64_t> get_ints(const ObjectRef& node, const char* name);
 ///@}
 
-/*! \brief The type of a tensor: Relay's dtype name, and its static shape. */
-struct TensorType {
-  std::string dtype;
-  std::vector<int64_t> shape;
-};
+/*! \brief All attributes of a node; null for one that is neither number nor text, nor a list. */
+adapter::json attributes(const ObjectRef& node);
 
-/*! \brief The inferred type of an expression; Refusal if it is no tensor of static shape. */
+/*! \brief The inferred type of an expression; Refusal if it is no tensor. */
 TensorType tensor_type(const ObjectRef& expr);
 
 /*! \brief The name of the operator that a relay.Call calls, "" if it calls something else. */

@@ -24,11 +24,11 @@ from .settings import (
     DEFAULT_BATCH_SIZES,
     MODES,
     PRECISIONS,
-    REFERENCE_MODELS,
     Settings,
     in_precision,
     ours_beside,
 )
+from .zoos import ZOOS, Zoo
 
 _REFERENCE = "reference"
 
@@ -44,21 +44,21 @@ option.
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark; returns the exit code."""
-    parser = _parser()
+def main(argv: Sequence[str] | None = None, zoo: str = "gluoncv") -> int:
+    """Run the benchmark of a zoo's networks; returns the exit code."""
+    parser = _parser(ZOOS[zoo])
     arguments = parser.parse_args(argv)
     if arguments.from_json:
         result = _read(parser, arguments.from_json)
     else:
-        settings = _settings(parser, arguments)
+        settings = _settings(parser, arguments, zoo)
         if arguments.plot and plot.BASELINE not in settings.backends:
             got = ", ".join(settings.backends)
             parser.error(f"--plot: expected backend {plot.BASELINE} to compare with, got {got}")
         try:
             result = _measure(parser, settings, shlex.join(argv or sys.argv[1:]))
         except WorkerError as error:
-            print(f"{parser.prog}: error: {_model_zoo_failure(error)}", file=sys.stderr)
+            print(f"{parser.prog}: error: {ZOOS[zoo].needs}: {error}", file=sys.stderr)
             return 1
     print_report(result)
     if arguments.json:
@@ -80,7 +80,7 @@ def _measure(
     with Progress(Console(stderr=True)) as progress:
         progress.expect(1)
         progress.step("looking up the models")
-        _check_models(parser, settings.models)
+        _check_models(parser, settings)
         models = Runner(settings, progress).run()
     for model in models:
         for entry in model.backends:
@@ -95,9 +95,9 @@ def _read(parser: argparse.ArgumentParser, path: Path) -> BenchmarkResult:
         parser.error(f"--from-json: {error}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(zoo: Zoo) -> argparse.ArgumentParser:
     parser = OneLineParser(
-        description="Compare GluonCV networks in TVM with oneDNN, in TVM alone and in its peers.",
+        description=f"Compare {zoo.what} in TVM with oneDNN, in TVM alone and in its peers.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -109,17 +109,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--models",
-        default="resnet50_v1b",
+        default=zoo.default,
         metavar="NAME,…",
-        help=f"names of gluoncv.model_zoo; {_REFERENCE} stands for "
-        f"{', '.join(REFERENCE_MODELS)} (default: %(default)s)",
+        help=f"names of {zoo.source}; {_REFERENCE} stands for {', '.join(zoo.reference)} "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--backends",
         metavar="NAME,…",
         help="dnnl: TVM with oneDNN; tvm: TVM untuned; tvm-autoscheduler: TVM tuned; mxnet: "
-        "MXNet's oneDNN subgraph backend; onnxruntime; openvino (default: all, but "
-        "tvm-autoscheduler only with --tuning-records or --tuning-trials)",
+        "MXNet's oneDNN subgraph backend; onnxruntime; openvino; torch, torch-inductor: PyTorch "
+        "(default: all that run these networks, but tvm-autoscheduler only with --tuning-records "
+        "or --tuning-trials)",
     )
     parser.add_argument(
         "--precision",
@@ -144,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
         "--batch-size",
         type=positive,
         metavar="N",
-        help="images per inference (default: 1; in mode throughput 32, or as many as fit)",
+        help=f"{zoo.unit} per inference (default: 1; in mode throughput 32, or as many as fit)",
     )
     parser.add_argument(
         "--warmup",
@@ -216,7 +217,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Settings:
+def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace, zoo: str) -> Settings:
     mode = arguments.mode
     if mode not in MODES:
         parser.error(f"--mode: expected one of {', '.join(MODES)}, got {mode!r}")
@@ -233,8 +234,9 @@ def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
         )
     return Settings(
         mode=mode,
-        models=_models(parser, arguments.models),
-        backends=_backends(parser, arguments),
+        zoo=zoo,
+        models=_models(parser, arguments.models, ZOOS[zoo]),
+        backends=_backends(parser, arguments, zoo),
         threads=threads,
         batch_size=arguments.batch_size or DEFAULT_BATCH_SIZES[mode],
         batch_may_shrink=arguments.batch_size is None,
@@ -255,20 +257,23 @@ def _settings(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
     )
 
 
-def _models(parser: argparse.ArgumentParser, text: str) -> tuple[str, ...]:
+def _models(parser: argparse.ArgumentParser, text: str, zoo: Zoo) -> tuple[str, ...]:
     names = []
     for name in _names(parser, "--models", text):
-        names += REFERENCE_MODELS if name == _REFERENCE else [name]
+        names += zoo.reference if name == _REFERENCE else [name]
     return tuple(dict.fromkeys(names))
 
 
-def _backends(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[str, ...]:
+def _backends(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace, zoo: str
+) -> tuple[str, ...]:
     precisions = _names(parser, "--precision", arguments.precision)
     for precision in precisions:
         if precision not in PRECISIONS:
             parser.error(f"--precision: expected one of {', '.join(PRECISIONS)}, got {precision!r}")
     tuning = arguments.tuning_records or arguments.tuning_trials
-    known = [name for name in backends.BACKENDS if ours_beside(name) == "dnnl"]  # all in f32
+    ran = {name: each for name, each in backends.BACKENDS.items() if zoo in each.zoos}
+    known = [name for name in ran if ours_beside(name) == "dnnl"]  # all in f32
     if arguments.backends is None:
         names = [name for name in known if tuning or not backends.BACKENDS[name].tuned]
     else:
@@ -281,7 +286,7 @@ def _backends(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
                 f"--backends: expected --tuning-records or --tuning-trials with {name}, got neither"
             )
     found = [in_precision(name, precision) for precision in precisions for name in names]
-    found = [name for name in found if name in backends.BACKENDS]
+    found = [name for name in found if name in ran]
     if not found:
         parser.error(
             f"--precision: expected a backend that has {', '.join(precisions)}, "
@@ -297,20 +302,17 @@ def _names(parser: argparse.ArgumentParser, option: str, text: str) -> tuple[str
     return names
 
 
-def _check_models(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+def _check_models(parser: argparse.ArgumentParser, settings: Settings) -> None:
+    zoo = ZOOS[settings.zoo]
     with (
         tempfile.TemporaryDirectory() as directory,
         WorkerProcess(Path(directory) / "models.log", {}) as worker,
     ):
-        known = worker.call("models")["models"]
-    for name in names:
+        known = worker.call("models", zoo=settings.zoo)["models"]
+    for name in settings.models:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=5, cutoff=0.5) or ["resnet50_v1b"]
+            near = difflib.get_close_matches(name, known, n=5, cutoff=0.5) or [zoo.default]
             parser.error(
-                f"--models: expected one of gluoncv.model_zoo's {len(known)} names, such as "
+                f"--models: expected one of {zoo.source}'s {len(known)} names, such as "
                 f"{', '.join(near)}, got {name!r}"
             )
-
-
-def _model_zoo_failure(error: WorkerError) -> str:
-    return f"the models come from GluonCV and MXNet (Python 3.11 or older): {error}"

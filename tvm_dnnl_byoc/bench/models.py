@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     import tvm
 
 INPUT_NAME = "data"
+INPUTS = "inputs.npz"
 MXNET_FILES = ("mxnet-symbol.json", "mxnet-0000.params")
 
 QUANTIZED_ONNX = "quantized.onnx"
 _QUANTIZATION = "quantization"
-_TO_RELAY = "conversion to Relay"
+TO_RELAY = "conversion to Relay"
 
 _LARGE_INPUTS = ("inception", "xception")
 _CALIBRATION_BATCH = 4
@@ -180,15 +181,18 @@ def save(prepared: PreparedModel, directory: Path) -> None:
     mx.model.save_checkpoint(
         str(directory / "mxnet"), 0, prepared.symbol, prepared.arg_params, prepared.aux_params
     )
-    np.save(directory / "data.npy", prepared.data)
+    save_inputs({INPUT_NAME: prepared.data}, directory)
     np.save(directory / "reference.npy", prepared.reference)
-    with conversion.attempt(directory, _TO_RELAY):
-        import tvm
-
-        module, params = to_relay(prepared)
-        (directory / "relay.json").write_text(tvm.ir.save_json(module))
-        (directory / "relay.params").write_bytes(tvm.runtime.save_param_dict(params))
+    with conversion.attempt(directory, TO_RELAY):
+        save_relay(*to_relay(prepared), directory)
     onnx_export.save(prepared, directory)
+
+
+def prepare_and_save(name: str, batch_size: int, seed: int, directory: Path) -> list[int]:
+    """Prepare a classification network, and write it; returns the shape of its input."""
+    prepared = prepare_gluoncv(name, batch_size, seed)
+    save(prepared, directory)
+    return list(prepared.data.shape)
 
 
 def save_quantized(directory: Path, seed: int) -> None:
@@ -202,7 +206,7 @@ def save_quantized(directory: Path, seed: int) -> None:
 
     with conversion.attempt(directory, _QUANTIZATION):
         module, params = load_relay(directory)
-        data = np.load(directory / "data.npy")
+        data = load_inputs(directory)[INPUT_NAME]
         rng = np.random.default_rng(seed)
         inputs = [data, *(rng.standard_normal(data.shape, np.float32) for _ in range(3))]
         quantized = convert(module, params, calibrate(module, params, inputs, "minmax"))
@@ -224,11 +228,30 @@ def find_quantized(directory: Path) -> Path:
     return directory / QUANTIZED_ONNX
 
 
-def load_relay(directory: Path) -> tuple[tvm.IRModule, dict[str, tvm.nd.NDArray]]:
-    """Read what `save` wrote for TVM."""
+def save_inputs(inputs: dict[str, np.ndarray], directory: Path) -> None:
+    """Write the network's inputs, by name, for `load_inputs`."""
+    np.savez(directory / INPUTS, **inputs)
+
+
+def load_inputs(directory: Path) -> dict[str, np.ndarray]:
+    """Read what `save_inputs` wrote, in the same order."""
+    with np.load(directory / INPUTS) as inputs:
+        return dict(inputs)
+
+
+def save_relay(module: tvm.IRModule, params: dict[str, tvm.nd.NDArray], directory: Path) -> None:
+    """Write a network for TVM."""
     import tvm
 
-    conversion.check(directory, _TO_RELAY)
+    (directory / "relay.json").write_text(tvm.ir.save_json(module))
+    (directory / "relay.params").write_bytes(tvm.runtime.save_param_dict(params))
+
+
+def load_relay(directory: Path) -> tuple[tvm.IRModule, dict[str, tvm.nd.NDArray]]:
+    """Read what `save_relay` wrote, or raise why it could not."""
+    import tvm
+
+    conversion.check(directory, TO_RELAY)
     module = tvm.ir.load_json((directory / "relay.json").read_text())
     params = tvm.runtime.load_param_dict((directory / "relay.params").read_bytes())
     return module, params

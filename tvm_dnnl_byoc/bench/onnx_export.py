@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,17 +22,24 @@ _OPSET = 13  # the latest that MXNet's converters know
 
 def save(prepared: PreparedModel, directory: Path) -> None:
     """Write the network; if that fails, write the reason for `find`."""
+    with attempt(directory) as file:
+        file.write_bytes(to_onnx(prepared).SerializeToString())
+
+
+@contextmanager
+def attempt(directory: Path) -> Iterator[Path]:
+    """Give the block the file that it is to write; if that fails, write the reason for `find`."""
     with conversion.attempt(directory, _CONVERSION):
-        (directory / _FILE).write_bytes(to_onnx(prepared).SerializeToString())
+        yield directory / _FILE
 
 
 def find(directory: Path) -> Path:
-    """Return the file that `save` wrote.
+    """Return the file that was written for it.
 
     Raises
     ------
     RuntimeError
-        If `save` failed, with its reason.
+        If that failed, with its reason.
     """
     conversion.check(directory, _CONVERSION)
     return directory / _FILE

@@ -10,6 +10,7 @@ from rich.text import Text
 from .results import BackendResult, BenchmarkResult, ModelResult
 from .settings import Settings, ours_beside
 from .stats import Percentiles, Spread
+from .zoos import ZOOS
 
 _PLAIN_WIDTH = 160  # where the output is not a terminal, which would tell its own
 _QUIET_LOAD = 0.05
@@ -28,7 +29,7 @@ def _render(result: BenchmarkResult) -> RenderableType:
     table = Table(title=describe(settings), title_justify="left")
     table.add_column("model", no_wrap=True)
     table.add_column("backend", no_wrap=True)
-    for heading in ("p50 ms", "p90 ms", "p99 ms", "images/s"):
+    for heading in ("p50 ms", "p90 ms", "p99 ms", f"{ZOOS[settings.zoo].unit}/s"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("speedup of dnnl", justify="right", no_wrap=True)
     headings = ("peak MiB", "load s", "max error", "regions", "FLOPs offloaded", "build s")

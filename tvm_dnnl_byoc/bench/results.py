@@ -12,7 +12,7 @@ from .settings import Settings, ours_beside
 from .stats import Percentiles, Spread, images_per_second, ratio_over_rounds
 from .steps import StepSum
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 @dataclass

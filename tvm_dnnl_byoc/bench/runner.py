@@ -117,6 +117,7 @@ class Runner:
         with WorkerProcess(directory / "prepare.log", environment) as worker:
             worker.call(
                 "prepare",
+                zoo=settings.zoo,
                 model=model.model,
                 batch_size=model.batch_size,
                 seed=settings.seed,

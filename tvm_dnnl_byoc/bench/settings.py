@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MODES = ("latency", "throughput", "realtime")
-REFERENCE_MODELS = (
-    *("resnet50_v1b", "inceptionv3", "vgg11_bn", "mobilenet1.0", "mobilenetv2_1.0"),
-    *("densenet121", "se_resnext50_32x4d"),
-)
 PRECISIONS = ("f32", "bf16", "int8")
 DEFAULT_BATCH_SIZES = {"latency": 1, "throughput": 32, "realtime": 1}
 
@@ -32,12 +28,14 @@ class Settings:
     ----------
     mode : str
         One of `MODES`.
+    zoo : str
+        One of `zoos.ZOOS`, which `models` are from.
     models, backends : tuple of str
         In the order of the report.
     threads : int
         Threads per instance.
     batch_size : int
-        Images per inference.
+        Images, or what else the zoo's networks read, per inference.
     batch_may_shrink : bool
         Whether to halve it, for all backends of a model, until memory suffices.
     instances : int
@@ -76,6 +74,7 @@ class Settings:
     busy: int = 0
     tuning_records: str | None = None
     tuning_trials: int | None = None
+    zoo: str = "gluoncv"
 
     @property
     def runs_per_round(self) -> int:

@@ -20,6 +20,7 @@ import numpy as np
 from . import backends, memory, models
 from .backends import BuildOptions, autoscheduler
 from .backends.network import link
+from .zoos import ZOOS
 
 
 def claim_stdout():
@@ -38,20 +39,19 @@ class Worker:
     def __init__(self):
         self._network: backends.Network | None = None
 
-    def models(self) -> dict:
+    def models(self, zoo: str) -> dict:
         """Names of all models."""
-        return {"models": models.model_names()}
+        return {"models": ZOOS[zoo].names()}
 
     def prepare(
-        self, model: str, batch_size: int, seed: int, directory: str, quantize: bool
+        self, zoo: str, model: str, batch_size: int, seed: int, directory: str, quantize: bool
     ) -> dict:
         """Prepare a model and write it to `directory`; in int8 as well if that is wanted."""
-        prepared = models.prepare_gluoncv(model, batch_size, seed)
-        models.save(prepared, Path(directory))
+        shape = ZOOS[zoo].save(model, batch_size, seed, Path(directory))
         if quantize:
             backends.import_package()
             models.save_quantized(Path(directory), seed + 1)
-        return {"shape": list(prepared.data.shape)}
+        return {"shape": shape}
 
     def tune(self, directory: str, options: dict) -> dict:
         """Have TVM's auto-scheduler measure what the records lack."""
@@ -73,7 +73,7 @@ class Worker:
     def export(self, directory: str, folder: str) -> dict:
         """Put what a deployment needs into `folder`, and the input."""
         self._network.export(Path(folder))
-        link(Path(directory), Path(folder), ["data.npy"])
+        link(Path(directory), Path(folder), [models.INPUTS])
         return {}
 
     def deploy(self, backend: str, directory: str, folder: str, options: dict, runs: int) -> dict:

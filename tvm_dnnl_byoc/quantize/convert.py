@@ -7,7 +7,8 @@ import tvm
 from tvm import relay
 from tvm.relay.expr import Expr
 
-from ..relay.dataflow import constant, rewrite, with_body, with_inputs
+from ..ir import constant
+from ..passes.dataflow import rewrite, with_body, with_inputs
 from ..relay.partition import canonical
 from .layers import FoundLayer, find_layers
 from .recipe import Recipe, Tensor

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from tvm.relay.expr import Call, Constant, Expr
 
-from ..relay.affine import CONVOLUTIONS, output_axis
-from ..relay.dataflow import array_of, op_name, post_order, static_shape
+from ..ir import array_of, op_name, static_shape
+from ..passes.affine import CONVOLUTIONS, output_axis
+from ..passes.dataflow import post_order
 
 # What only moves values is done with their numbers.
 MOVES = {

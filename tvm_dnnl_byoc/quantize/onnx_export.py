@@ -10,7 +10,8 @@ import tvm
 from tvm import relay
 from tvm.relay.expr import Call, Expr, Tuple, TupleGetItem
 
-from ..relay.dataflow import array_of, count_uses, inputs_of, op_name, post_order
+from ..ir import array_of, op_name
+from ..passes.dataflow import count_uses, inputs_of, post_order
 from .layers import MOVES
 
 if TYPE_CHECKING:
@@ -113,10 +114,10 @@ class _Exporter:
         if op_name(expr) not in ("add", "nn.bias_add") or array_of(expr.args[1]) is None:
             return False
         layer, bias = expr.args[0], array_of(expr.args[1])
-        axis = 0 if op_name(layer) == "nn.dense" else 1
-        channels = int(expr.checked_type.shape[1])
+        dense = op_name(layer) == "nn.dense"
+        channels = int(expr.checked_type.shape[-1 if dense else 1])
         along = bias.size == channels and (
-            bias.ndim == 1 if axis == 0 or op_name(expr) == "nn.bias_add" else bias.ndim >= 3
+            bias.ndim == 1 if dense or op_name(expr) == "nn.bias_add" else bias.ndim >= 3
         )
         return op_name(layer) in ("nn.conv2d", "nn.dense") and self._uses[layer] == 1 and along
 
@@ -213,8 +214,13 @@ def _clip(exporter: _Exporter, call: Call, args: list[Expr]) -> str:
     return exporter.node("Clip", [*args, *ends])
 
 
-def _dense(exporter: _Exporter, call: Call, args: list[Expr]) -> str:
-    return exporter.node("Gemm", args, transB=1)
+def _dense(exporter: _Exporter, call: Call, args: list[Expr | np.ndarray | str]) -> str:
+    if len(call.checked_type.shape) == 2:
+        return exporter.node("Gemm", args, transB=1)
+    data, weights, *bias = args  # a Gemm is of matrices only
+    weights = exporter.node("Transpose", [weights], perm=[1, 0])
+    product = exporter.node("MatMul", [data, weights])
+    return exporter.node("Add", [product, *bias]) if bias else product
 
 
 def _bias_add(exporter: _Exporter, call: Call, args: list[Expr]) -> str:

@@ -4,23 +4,14 @@ Everything is done on the arrays with NumPy, in float64: TVM's own FoldConstant 
 for each distinct expression, which takes longer than all the rest of a build.
 """
 
-from collections import Counter
-
 import numpy as np
 from tvm import relay
-from tvm.relay.expr import Call, Expr, TupleGetItem
+from tvm.relay.expr import Call, Expr, Tuple, TupleGetItem
 
-from .affine import CONVOLUTIONS, Affine, apply_to_inputs, apply_to_outputs, channel_affine
-from .dataflow import (
-    array_of,
-    concat_parts,
-    constant,
-    count_uses,
-    op_name,
-    rewrite,
-    same_type,
-    with_body,
-)
+from ..ir import array_of, constant, op_name, same_type
+from ..passes.affine import CONVOLUTIONS
+from ..passes.dataflow import concat_parts, with_body
+from ..passes.folding import Folder
 from .fold_constants import fold_constant
 from .quantized import simplify_quantized
 from .restate import restate
@@ -38,7 +29,10 @@ def canonicalize(function: relay.Function) -> relay.Function:
       channels of its data goes into its weights.
     - A batch_norm that stays applies its scale and shift.
     - Padding goes into the convolution or pooling that follows.
-    - Parts of a split are slices; a concat of concats is one.
+    - Parts of a split are slices, as is what a ``take`` of one index takes.
+    - A concat of concats is one.
+    - Linear layers in the guise of batched products, and layer normalisation in any spelling, are
+      those.
     - Quantized models: see `simplify_quantized`.
     - Group normalisation, and instance normalisation of a batch, are that of one instance.
     - Sums over a short dimension are additions.
@@ -51,29 +45,14 @@ def canonicalize(function: relay.Function) -> relay.Function:
 _KEEP_DATA = {"broadcast_to", "cast", "contrib_reverse_reshape", "copy", "reshape", "squeeze"}
 
 
-class _Canonicalizer:
-    def __init__(self, body: Expr):
-        self.body = body
-        # By rewritten expression: how often the one that it stands for is read.
-        self.uses: Counter[Expr] = Counter()
-        self.old_uses = count_uses(body)
-
-    def run(self) -> Expr:
-        return rewrite(self.body, self.rule)
-
-    def rule(self, new: Expr, old: Expr) -> Expr:
-        result = self.simplify(new, old)
-        # Where an expression is dropped for one before it, it is no longer a reader of that one.
-        self.uses[result] += self.old_uses[old] - (result in self.uses)
-        return result
-
+class _Canonicalizer(Folder):
     def simplify(self, new: Expr, old: Expr) -> Expr:
         if isinstance(new, TupleGetItem):
             return self.simplify_field(new, old)
         name = op_name(new)
         if name is None:
             return new
-        folded = fold_constant(new)
+        folded = fold_constant(new, old)
         if folded is not None:
             return folded
         simplified = simplify_quantized(new, self.uses)
@@ -85,12 +64,12 @@ class _Canonicalizer:
             return _doubled(new, old)
         if name == "concatenate":
             return self.flatten(new, old)
-        restated = restate(new, old)
+        restated = restate(new, old, self.now.__getitem__)
         if restated is not None:
             return restated
-        affine = channel_affine(new, old)
-        if affine is not None:
-            return self.fold_into_root(affine) or new
+        folded = self.fold_affine(new, old)
+        if folded is not None:
+            return folded
         if name in (*CONVOLUTIONS, "nn.dense"):
             return self.fold_data_scale(new, old)
         if name == "nn.batch_norm":
@@ -110,35 +89,16 @@ class _Canonicalizer:
 
     def simplify_field(self, new: TupleGetItem, old: TupleGetItem) -> Expr:
         source = new.tuple_value
+        if isinstance(source, Tuple):  # as PyTorch's unbind, made of a split
+            return source.fields[new.index]
         name = op_name(source)
         if name == "nn.dropout" and new.index == 0:
             return source.args[0]
         if name == "split":
             return part_as_slice(new, old.tuple_value.args[0]) or new
         if name == "nn.batch_norm" and self.uses[source] == 1:
-            affine = channel_affine(new, old)
-            return (affine and self.fold_into_root(affine)) or new
+            return self.fold_affine(new, old) or new
         return new  # also of a batch_norm of which another output is used
-
-    def fold_into_root(self, affine: Affine) -> Expr | None:
-        """Fold an affine function of a convolution's result, itself perhaps already shifted."""
-        root, shift = affine.data, None
-        if self.uses[root] != 1:
-            return None
-        if op_name(root) == "add" and array_of(root.args[1]) is not None:
-            root, shift = root.args[0], array_of(root.args[1])
-            if self.uses[root] != 1:
-                return None
-        folded = apply_to_outputs(root, shift, affine)
-        if folded is not None and op_name(folded) == "add":
-            self.uses[folded.args[0]] = 1  # so that what follows is folded as well
-        return folded
-
-    def fold_data_scale(self, new: Call, old: Call) -> Call:
-        if op_name(new.args[0]) != "multiply" or self.uses[new.args[0]] != 1:
-            return new
-        affine = channel_affine(new.args[0], old.args[0])
-        return (affine and apply_to_inputs(new, affine)) or new
 
 
 def _concat_axis(concat: Call, typed: Call) -> int:

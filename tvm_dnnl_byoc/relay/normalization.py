@@ -4,7 +4,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call
 
-from .dataflow import array_of, constant, op_name
+from ..ir import array_of, constant, op_name
 
 
 def as_one_instance(call: Call, shape: tuple[int, ...]) -> Call | None:

@@ -7,7 +7,7 @@ import tvm
 from tvm import relay
 from tvm.relay.expr import Call
 
-from .dataflow import array_of, op_name
+from ..ir import array_of, op_name
 from .slices import slice_bounds
 
 _ATTRS = {
@@ -20,11 +20,12 @@ _LOWEST = float(np.finfo(np.float32).min)
 Widths = list[tuple[int, int]]
 
 
-def fold_padding(call: Call, shape: Sequence[int]) -> Call | None:
+def fold_padding(call: Call, shape: Sequence[int | None]) -> Call | None:
     """Return a convolution or pooling of padded data as one of the data itself.
 
-    The shape is that of the padded data. None if the data is not padded, or not with what the
-    operator itself pads with: 0 for convolutions and averages, the lowest number for maxima.
+    The shape is that of the padded data; its sizes may be unknown. None if the data is not padded,
+    or not with what the operator itself pads with: 0 for convolutions and averages, the lowest
+    number for maxima.
     """
     name, pad = op_name(call), call.args[0]
     if op_name(pad) != "nn.pad":
@@ -60,8 +61,7 @@ def fold_padding(call: Call, shape: Sequence[int]) -> Call | None:
     attrs["padding"] = [begin for begin, _ in total] + [end for _, end in total]
     new = tvm.ir.attrs.make_node(_ATTRS[name], **attrs)
     folded = Call(call.op, [pad.args[0], *call.args[1:]], new, call.type_args, call.span)
-    inner = [size - sum(width) for size, width in zip(shape, widths, strict=True)]
-    return fold_padding(folded, inner) or folded
+    return fold_padding(folded, shape) or folded  # it is the rank that matters
 
 
 def slice_before_padding(call: Call, shape: Sequence[int]) -> Call | None:

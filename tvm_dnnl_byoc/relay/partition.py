@@ -9,13 +9,17 @@ from tvm import relay
 from tvm.relay.build_module import bind_params_by_name
 from tvm.relay.expr import Expr, Tuple
 
+from ..ir import op_name
+from ..passes.composed import combine_activations, composed_of, spelled_out
+from ..passes.dataflow import inputs_of, with_body, with_inputs
+from ..passes.regions import find_regions
+from ..passes.units import UnitGraph
 from .canonicalize import canonicalize
-from .composed import activation_of, combine_activations, spelled_out
-from .dataflow import inputs_of, with_body, with_inputs
+from .dynamic import has_unknown_sizes, name_of, standing_for
+from .products import as_matrices, combine_products
 from .qnn import has_qnn, qdq_of_qnn
 from .region_function import build_region
-from .regions import find_regions
-from .units import UnitGraph
+from .views import sink_views
 from .widen import precision_of, widen
 
 
@@ -99,9 +103,10 @@ def partition(
         "Inline": 1,
         **_precision_attrs(precision or own_precision),
     }
-    for var, function in _partitionable(result):
-        result[var] = combine_activations(function)
-    result = relay.transform.InferType()(result)
+    for combine in (combine_products, combine_activations):
+        for var, function in _partitionable(result):
+            result[var] = combine(function)
+        result = relay.transform.InferType()(result)
     functions = [
         _partition(result, var, function, keep_light_regions, attrs)
         for var, function in _partitionable(result)
@@ -135,6 +140,7 @@ def canonical(mod: tvm.IRModule, params: dict | None = None) -> tuple[tvm.IRModu
         (lambda function: precision != "f32", widen),
         (has_qnn, qdq_of_qnn),
         (lambda function: True, canonicalize),
+        (lambda function: True, sink_views),
     ):
         functions = [entry for entry in _partitionable(result) if wanted(entry[1])]
         for var, function in functions:
@@ -196,19 +202,31 @@ def _partition(
     for number in TopologicalSorter(reads).static_order():
         if number >= regions:
             for expr in graph.units[groups[number][0]]:
-                stays = spelled_out if activation_of(expr) else with_inputs
-                new[expr] = stays(expr, [now(e) for e in inputs_of(expr)])
+                new[expr] = _staying(expr, [now(e) for e in inputs_of(expr)])
             continue
         region = build_region(graph, groups[number])
         symbol = _free_name(mod, f"tvmgen_default_dnnl_{var.name_hint}_", number)
+        dynamic = has_unknown_sizes(region.function)
+        if dynamic:
+            symbol = name_of(region.function.with_attr(attrs), symbol)
+        called = region.function.with_attr({"global_symbol": symbol, **attrs})
+        if dynamic:
+            called = standing_for(called)
         done.regions[symbol] = groups[number]
         region_var = relay.GlobalVar(symbol)
-        mod[region_var] = region.function.with_attr({"global_symbol": symbol, **attrs})
+        mod[region_var] = called
         call = relay.Call(region_var, [now(e) for e in region.inputs])
         for i, output in enumerate(region.outputs):
             new[output] = call if len(region.outputs) == 1 else relay.TupleGetItem(call, i)
     mod[var] = with_body(function, now(function.body))
     return done
+
+
+def _staying(expr: Expr, inputs: list[Expr]) -> Expr:
+    """Return an expression, on other inputs, in a form that TVM compiles."""
+    if composed_of(expr):
+        return spelled_out(expr, inputs)
+    return (as_matrices if op_name(expr) == "nn.dense" else with_inputs)(expr, inputs)
 
 
 def _free_name(mod: tvm.IRModule, prefix: str, number: int) -> str:

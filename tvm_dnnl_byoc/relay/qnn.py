@@ -13,7 +13,8 @@ import tvm
 from tvm import relay
 from tvm.relay.expr import Call, Constant, Expr, Tuple
 
-from .dataflow import array_of, constant, inputs_of, op_name, post_order, with_body, with_inputs
+from ..ir import array_of, constant, op_name
+from ..passes.dataflow import inputs_of, post_order, with_body, with_inputs
 
 # By QNN's product: what it is on real numbers, and the axis of its weights' scales.
 _PRODUCTS: dict[str, Callable[[Call, Expr, Expr], Expr]] = {

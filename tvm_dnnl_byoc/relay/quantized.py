@@ -9,8 +9,9 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Constant, Expr, Var
 
-from .affine import CONVOLUTIONS
-from .dataflow import array_of, concat_parts, constant, is_constant, op_name, with_inputs
+from ..ir import array_of, constant, op_name
+from ..passes.affine import CONVOLUTIONS
+from ..passes.dataflow import concat_parts, is_constant, with_inputs
 
 _PRODUCTS = (*CONVOLUTIONS, "nn.dense", "nn.matmul", "nn.batch_matmul")
 

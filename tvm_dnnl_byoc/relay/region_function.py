@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from tvm import relay
 from tvm.relay.expr import Constant, Expr, Tuple
 
-from .composed import activation_of
-from .dataflow import inputs_of, is_constant, op_name, with_inputs
-from .units import UnitGraph
+from ..ir import op_name, parameter
+from ..passes.composed import composed_of
+from ..passes.dataflow import inputs_of, with_inputs
+from ..passes.units import UnitGraph, region_inputs, region_outputs
 
 
 @dataclass
@@ -22,16 +23,13 @@ class Region:
 
 def build_region(graph: UnitGraph, units: list[int]) -> Region:
     """Return a function of the given units; constants become part of it."""
-    inside = {graph.value(unit) for unit in units}
-    inputs = dict.fromkeys(
-        e for unit in units for e in graph.inputs(unit) if e not in inside and not is_constant(e)
-    )
-    local: dict[Expr, Expr] = {e: _param(f"i{n}", e) for n, e in enumerate(inputs)}
+    inputs = region_inputs(graph, units)
+    local: dict[Expr, Expr] = {e: parameter(f"i{n}", e) for n, e in enumerate(inputs)}
     params = list(local.values())
     for unit in units:
         local[graph.value(unit)] = _chain_call(graph.units[unit], graph.inputs(unit), local)
 
-    outputs = outputs_of(graph, units)
+    outputs = region_outputs(graph, units)
     results = [local[e] for e in outputs]
     # With its type: TVM may infer the caller, which takes the tuple apart, before the region.
     types = [e.checked_type for e in outputs]
@@ -39,16 +37,7 @@ def build_region(graph: UnitGraph, units: list[int]) -> Region:
         function = relay.Function(params, results[0], types[0])
     else:
         function = relay.Function(params, Tuple(results), relay.TupleType(types))
-    return Region(function, list(inputs), outputs)
-
-
-def outputs_of(graph: UnitGraph, units: list[int]) -> list[Expr]:
-    """Return what others than these units read of them, in order."""
-    inside = set(units)
-    read_outside = {graph.body} | {
-        e for unit in range(len(graph.nodes)) if unit not in inside for e in graph.inputs(unit)
-    }
-    return [graph.value(unit) for unit in units if graph.value(unit) in read_outside]
+    return Region(function, inputs, outputs)
 
 
 def _chain_call(chain: list[Expr], inputs: list[Expr], local: dict[Expr, Expr]) -> Expr:
@@ -56,11 +45,11 @@ def _chain_call(chain: list[Expr], inputs: list[Expr], local: dict[Expr, Expr]) 
     if len(chain) == 1:
         return _rebuild(chain[0], lambda e: local.get(e, e))
     inputs = [e for e in inputs if not isinstance(e, Constant)]
-    inner: dict[Expr, Expr] = {e: _param(f"p{n}", e) for n, e in enumerate(inputs)}
+    inner: dict[Expr, Expr] = {e: parameter(f"p{n}", e) for n, e in enumerate(inputs)}
     params = list(inner.values())
     for expr in chain:
         inner[expr] = _rebuild(expr, lambda e: inner.get(e, e))
-    names = [activation_of(e) or (op_name(e) or "").removeprefix("nn.") for e in chain]
+    names = [(composed_of(e) or op_name(e) or "").removeprefix("nn.") for e in chain]
     composite = relay.Function(params, inner[chain[-1]]).with_attr(
         "Composite", "dnnl." + "_".join(filter(None, names))
     )
@@ -73,7 +62,3 @@ def _rebuild(expr: Expr, replace: Callable[[Expr], Expr]) -> Expr:
         for e in inputs_of(expr)
     ]
     return with_inputs(expr, inputs)
-
-
-def _param(name: str, stands_for: Expr) -> relay.Var:
-    return relay.var(name, type_annotation=stands_for.checked_type)

@@ -4,7 +4,7 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call
 
-from .dataflow import constant, op_name
+from ..ir import constant, op_name
 
 # How the centre of output pixel x is found in an input of n pixels, from an output of m.
 _COORDINATES = {

@@ -5,7 +5,7 @@ from functools import reduce
 from tvm import relay
 from tvm.relay.expr import Call, Expr
 
-from .dataflow import op_name, static_shape
+from ..ir import op_name, static_shape
 
 _MOST_PARTS = 4
 _VIEWS = ("expand_dims", "reshape", "squeeze")

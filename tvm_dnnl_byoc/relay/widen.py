@@ -7,7 +7,8 @@ import tvm
 from tvm import relay
 from tvm.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem
 
-from .dataflow import constant, inputs_of, op_name, post_order, with_body, with_inputs
+from ..ir import constant, op_name
+from ..passes.dataflow import inputs_of, post_order, with_body, with_inputs
 
 _PRECISIONS = {"bfloat16": "bf16", "float16": "f16"}
 _HEAVY = ("nn.conv", "nn.dense", "nn.matmul", "nn.batch_matmul")

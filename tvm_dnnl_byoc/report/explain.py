@@ -6,13 +6,13 @@ import tvm
 from tvm import relay, tir
 from tvm.relay.expr import Constant, Expr, Tuple, TupleGetItem
 
-from ..relay.composed import activation_of
-from ..relay.dataflow import op_name, post_order
+from ..ir import op_name
+from ..passes.composed import composed_of
+from ..passes.dataflow import post_order
+from ..passes.operators import operator_of
+from ..passes.units import UnitGraph, region_outputs
 from ..relay.flops import calls_in, multiply_adds
-from ..relay.operators import operator_of
 from ..relay.partition import PartitionedFunction, partition
-from ..relay.region_function import outputs_of
-from ..relay.units import UnitGraph
 from .model import Node, OperatorKind, Region, Report
 
 LIGHT = (
@@ -64,7 +64,7 @@ class _Collector:
         symbol_of = {unit: symbol for symbol, units in function.regions.items() for unit in units}
         first = len(self.nodes)
         order = post_order(graph.body)
-        composed = [call for e in order if activation_of(e) for call in calls_in(e.op)]
+        composed = [call for e in order if composed_of(e) for call in calls_in(e.op)]
         seen = {*order, *composed}
         work: list[int | None] = []
         for unit, chain in enumerate(graph.units):
@@ -153,7 +153,7 @@ def _region(
         operators=sum(bool(_name(expr)) for unit in units for expr in graph.units[unit]),
         primitives=len(units),
         inputs=len(read),
-        outputs=len(outputs_of(graph, units)),
+        outputs=len(region_outputs(graph, units)),
         multiply_adds=_total([work[unit] for unit in units]),
     )
 
@@ -170,13 +170,16 @@ def _why_no_operator(expr: Expr) -> str:
 
 
 def _name(expr: Expr) -> str | None:
-    """Return the name of an operator's call, or of a composed activation's; None for the rest."""
-    return activation_of(expr) or op_name(expr)
+    """Return the name of an operator's call, or of a composed function's; None for the rest."""
+    return composed_of(expr) or op_name(expr)
 
 
 def _work(calls: list[Expr]) -> int | None:
+    parts = [
+        part for call in calls for part in (calls_in(call.op) if composed_of(call) else [call])
+    ]
     try:
-        return sum(multiply_adds(call) for call in calls)
+        return sum(map(multiply_adds, parts))
     except ValueError:  # a dynamic shape
         return None
 

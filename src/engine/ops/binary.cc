@@ -11,7 +11,7 @@ memory::dims broadcast(memory::dims a, memory::dims b) {
   b.insert(b.begin(), a.size() - b.size(), 1);
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] != b[i] && a[i] != 1 && b[i] != 1) return {};
-    a[i] = std::max(a[i], b[i]);
+    if (a[i] == 1) a[i] = b[i];
   }
   return a;
 }

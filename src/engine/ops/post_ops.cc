@@ -2,6 +2,8 @@
 
 #include <oneapi/dnnl/dnnl_debug.h>
 
+#include <algorithm>
+
 namespace dnnl_byoc {
 namespace {
 
@@ -49,7 +51,12 @@ void set_quantization(const PlanBuilder& b, const Node& node, PostOps* variant) 
   const bool convolves = node.kind == "convolution" || node.kind == "deconvolution";
   // The output channels of groups are two dimensions.
   const bool grouped = convolves && node.attr<memory::dim>("groups") > 1;
-  const int mask = grouped && !of_weights.is_per_tensor() ? 3 : of_weights.mask();
+  // A matmul sees the weights of a whole batch with dimensions of 1 before their own.
+  const int missing = node.kind == "matmul"
+                          ? b.md(node.inputs[0]).get_ndims() - b.md(node.inputs[1]).get_ndims()
+                          : 0;
+  const int mask =
+      grouped && !of_weights.is_per_tensor() ? 3 : of_weights.mask() << std::max(missing, 0);
   set(DNNL_ARG_SRC, b.quantization(node.inputs[0]), 0);
   set(DNNL_ARG_WEIGHTS, of_weights, mask);
   if (const Node* quantizer = b.quantizer_of(node)) {

@@ -63,8 +63,12 @@ void build_slice(PlanBuilder& b, const Node& node) {
   expect(begin.size() == shape.size() && size.size() == shape.size(), b, node,
          "a begin and a size for each dimension");
   for (size_t i = 0; i < shape.size(); ++i)
-    expect(begin[i] >= 0 && size[i] > 0 && begin[i] + size[i] <= shape[i], b, node,
+    expect(begin[i] >= 0 && size[i] >= 0 && begin[i] + size[i] <= shape[i], b, node,
            "a slice inside of src");
+  if (count(size) == 0) {  // which oneDNN takes no part of
+    b.define(node.output, plain_md(size, b.dtype(src)));
+    return;
+  }
   int value = b.first_value(src);
   auto part = b.md(src).submemory_desc(size, begin, /*allow_empty=*/true);
   // The offset belongs to the pointer: not every primitive heeds that of a descriptor.

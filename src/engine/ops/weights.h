@@ -67,6 +67,12 @@ inline memory::dims grouped_shape(memory::dims weights, memory::dim groups) {
   return weights;
 }
 
+/*! \brief The tensor that is read as the weights: in whole numbers, what stands for them. */
+inline int weights_tensor(const PlanBuilder& b, const Node& node, memory::data_type src_dtype) {
+  const int weights = node.inputs[1];
+  return b.is_numbers(src_dtype, node.inputs[0]) ? b.numbers_of(weights) : weights;
+}
+
 /*!
  * \brief The node's inputs in the layouts of a primitive descriptor, as arguments.
  *

@@ -6,8 +6,6 @@ import json
 import time
 from pathlib import Path
 
-import numpy as np
-
 from .. import models
 from .network import BuildOptions, Network, link
 
@@ -16,7 +14,7 @@ def build(directory: Path, options: BuildOptions) -> Network:
     """Load the network and let MXNet fuse it; a deployment does the same."""
     import mxnet as mx
 
-    data = mx.nd.array(np.load(directory / "data.npy"))
+    data = mx.nd.array(models.load_inputs(directory)[models.INPUT_NAME])
     network = models.load_mxnet(directory)
     begin = time.perf_counter()
     network.optimize_for(data, backend="MKLDNN", static_alloc=True, static_shape=True)

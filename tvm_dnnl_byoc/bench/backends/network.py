@@ -75,11 +75,14 @@ class Backend:
         Loads what `Network.export` has put into a folder, as a deployment would.
     tuned : bool
         Whether it needs tuning records.
+    zoos : tuple of str
+        The zoos whose networks it runs.
     """
 
     build: Callable[[Path, BuildOptions], Network]
     load: Callable[[Path, BuildOptions], Network]
     tuned: bool = False
+    zoos: tuple[str, ...] = ("gluoncv", "transformers")
 
 
 def link(directory: Path, folder: Path, names: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import onnx_export
+from .. import models, onnx_export
 from .network import BuildOptions, Network, link
 
 
@@ -27,11 +27,12 @@ def build(directory: Path, options: BuildOptions) -> Network:
 
     # Both ends are bound to memory of ONNX Runtime's, so that a run copies and allocates nothing.
     binding = session.io_binding()
-    (source,), (result,) = session.get_inputs(), session.get_outputs()
-    data = ort.OrtValue.ortvalue_from_shape_and_type(source.shape, np.float32)
-    data.update_inplace(np.load(directory / "data.npy"))
+    (result,) = session.get_outputs()
+    for name, array in models.load_inputs(directory).items():
+        data = ort.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype)
+        data.update_inplace(array)
+        binding.bind_ortvalue_input(name, data)
     output = ort.OrtValue.ortvalue_from_shape_and_type(result.shape, np.float32)
-    binding.bind_ortvalue_input(source.name, data)
     binding.bind_ortvalue_output(result.name, output)
     return Network(
         run=lambda: session.run_with_iobinding(binding),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numpy as np
-
 from .. import models, onnx_export
 from .network import BuildOptions, Network
 
@@ -45,7 +43,8 @@ def _compile(model: Path, directory: Path, options: BuildOptions, precision: str
     compiled = ov.Core().compile_model(str(model), "CPU", settings)
     request = compiled.create_infer_request()
     build_seconds = time.perf_counter() - begin
-    request.get_input_tensor().data[:] = np.load(directory / "data.npy")
+    for name, array in models.load_inputs(directory).items():
+        request.get_tensor(name).data[:] = array
     return Network(
         run=lambda: request.infer(share_outputs=True),
         output=lambda: request.get_output_tensor().data,

@@ -6,8 +6,6 @@ import os
 import time
 from pathlib import Path
 
-import numpy as np
-
 from .. import models
 from .network import BuildOptions, Network
 
@@ -57,7 +55,7 @@ def _graph_executor(library, directory: Path) -> Network:
     from tvm.contrib.graph_executor import GraphModule
 
     executor = GraphModule(library["default"](tvm.cpu()))
-    executor.set_input(models.INPUT_NAME, np.load(directory / "data.npy"))
+    executor.set_input(**models.load_inputs(directory))
     return Network(
         run=executor.run,
         output=lambda: executor.get_output(0).numpy(),

@@ -1,0 +1,57 @@
+"""PyTorch by itself, eager or compiled by its inductor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import models, transformers
+from .network import BuildOptions, Network, link
+
+if TYPE_CHECKING:
+    import torch
+
+
+def build(
+    directory: Path, options: BuildOptions, precision: str = "f32", compiled: bool = False
+) -> Network:
+    """Load the network's state, and compile it if that is wanted; a deployment does the same."""
+    import torch
+
+    network = transformers.load_torch(directory)
+    inputs = [torch.from_numpy(array) for array in models.load_inputs(directory).values()]
+    if precision == "bf16":
+        network = network.bfloat16()
+    result = compile_network(network, inputs, options.threads, compiled)
+    result.export = lambda folder: link(directory, folder, transformers.FILES)
+    return result
+
+
+def compile_network(
+    network: torch.nn.Module, inputs: Sequence[torch.Tensor], threads: int, compiled: bool = False
+) -> Network:
+    """Compile a network of torch's if that is wanted, and run it once."""
+    import torch
+
+    torch.set_num_threads(threads)
+    begin = time.perf_counter()
+    if compiled:
+        import torch._inductor.config as inductor
+
+        inductor.freezing = True  # the weights are constant, and may be packed
+        network = torch.compile(network)
+    outputs = []
+
+    def run() -> None:
+        with torch.inference_mode(not compiled), torch.no_grad():
+            outputs[:] = [network(*inputs)]
+
+    run()
+    return Network(
+        run=run,
+        output=lambda: outputs[0].float().numpy(),
+        build_seconds=time.perf_counter() - begin,
+        versions={"torch": torch.__version__},
+    )

@@ -1,0 +1,114 @@
+"""Expressions for Relax: of Relay's form, so that what works on the one works on the other.
+
+Relax binds each value to a variable, and its classes differ from release to release. So its
+functions are read into expressions of our own, which know the variables that they stand for.
+"""
+
+import numpy as np
+import tvm
+
+from .encode import Refusal, encode_chain
+from .relax_expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Op,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+
+__all__ = [
+    "VALUES",
+    "Call",
+    "Constant",
+    "Expr",
+    "Function",
+    "Op",
+    "Tuple",
+    "TupleGetItem",
+    "add",
+    "array_of",
+    "call_function",
+    "constant",
+    "op_name",
+    "parameter",
+    "refusal",
+    "same_type",
+    "shape_of",
+    "static_shape",
+    "with_inputs",
+]
+
+VALUES = (Constant, Var)
+"""Nothing is computed for them."""
+
+
+def refusal(chain: list[Expr]) -> str:
+    """Return why oneDNN cannot run a chain of expressions; "" if it can."""
+    try:
+        text, constants = encode_chain(chain)
+    except Refusal as error:
+        return str(error)
+    return tvm.get_global_func("tvm_dnnl_byoc.refusal")(text, constants)
+
+
+def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
+    """Return a call, tuple or field with other inputs of the same types."""
+    if isinstance(expr, Call):
+        return Call(expr.op, inputs, expr.attrs, expr.checked_type, expr.var)
+    if isinstance(expr, Tuple):
+        return Tuple(expr.checked_type, inputs, var=expr.var)
+    return TupleGetItem(expr.checked_type, inputs[0], expr.index, var=expr.var)
+
+
+def op_name(expr: Expr) -> str | None:
+    """Return the name of the operator that an expression calls, None if it calls none."""
+    if isinstance(expr, Call) and isinstance(expr.op, Op):
+        return expr.op.name
+    return None
+
+
+def array_of(expr: Expr) -> np.ndarray | None:
+    """Return a constant's data, None for any other expression."""
+    return expr.array if isinstance(expr, Constant) else None
+
+
+def constant(array: np.ndarray) -> Constant:
+    """Return an array as a constant of the same dtype."""
+    array = np.asarray(array, order="C")
+    return Constant(TensorType(array.shape, str(array.dtype)), array)
+
+
+def call_function(function: Function, arg: Expr, stands_for: Expr) -> Call:
+    """Return the call of a function that computes what an expression does."""
+    return Call(function, [arg], checked_type=stands_for.checked_type, var=stands_for.var)
+
+
+def parameter(name: str, stands_for: Expr) -> Var:
+    """Return a function's parameter that has the type of an expression."""
+    return Var(stands_for.checked_type)
+
+
+def add(x: Expr, y: Expr) -> Expr:
+    """Return x + y, which has the type of x."""
+    return Call(Op("add"), [x, y], checked_type=x.checked_type)
+
+
+def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
+    return static_shape(expr)
+
+
+def static_shape(expr: Expr) -> tuple[int, ...] | None:
+    """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
+    type_ = expr.checked_type
+    return type_.shape if isinstance(type_, TensorType) and type_.dtype == "float32" else None
+
+
+def same_type(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are tensors of one dtype and one static shape."""
+    type_ = a.checked_type
+    return isinstance(type_, TensorType) and type_.shape is not None and type_ == b.checked_type

@@ -1,0 +1,103 @@
+"""Relay's expressions."""
+
+import numpy as np
+import tvm
+from tvm import relay, tir
+from tvm.ir import Op
+from tvm.relay import Function
+from tvm.relay.expr import Call, Constant, Expr, GlobalVar, Tuple, TupleGetItem, Var
+
+__all__ = [
+    "VALUES",
+    "Call",
+    "Constant",
+    "Expr",
+    "Function",
+    "Op",
+    "Tuple",
+    "TupleGetItem",
+    "add",
+    "array_of",
+    "call_function",
+    "constant",
+    "op_name",
+    "parameter",
+    "refusal",
+    "same_type",
+    "shape_of",
+    "static_shape",
+    "with_inputs",
+]
+
+VALUES = (Constant, GlobalVar, Op, Var)
+"""Nothing is computed for them."""
+
+
+def refusal(chain: list[Expr]) -> str:
+    """Return why oneDNN cannot run a chain of type-inferred expressions; "" if it can."""
+    return tvm.get_global_func("tvm_dnnl_byoc.refusal")(chain)
+
+
+def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
+    """Return a call, tuple or field with other inputs."""
+    if isinstance(expr, Call):
+        return Call(expr.op, inputs, expr.attrs, expr.type_args, expr.span)
+    if isinstance(expr, Tuple):
+        return Tuple(inputs, expr.span)
+    return TupleGetItem(inputs[0], expr.index, expr.span)
+
+
+def op_name(expr: Expr) -> str | None:
+    """Return the name of the operator that an expression calls, None if it calls none."""
+    if isinstance(expr, Call) and isinstance(expr.op, Op):
+        return expr.op.name
+    return None
+
+
+def array_of(expr: Expr) -> np.ndarray | None:
+    """Return a constant's data, None for any other expression."""
+    return expr.data.numpy() if isinstance(expr, Constant) else None
+
+
+def constant(array: np.ndarray) -> Constant:
+    """Return an array as a constant of the same dtype."""
+    return relay.const(np.asarray(array, order="C"), dtype=str(array.dtype))
+
+
+def call_function(function: Function, arg: Expr, stands_for: Expr) -> Call:
+    """Return the call of a function that computes what an expression does."""
+    return Call(function, [arg])
+
+
+def parameter(name: str, stands_for: Expr) -> Var:
+    """Return a function's parameter that has the type of an expression."""
+    return relay.var(name, type_annotation=stands_for.checked_type)
+
+
+def add(x: Expr, y: Expr) -> Expr:
+    """Return x + y, which has the type of x."""
+    return relay.add(x, y)
+
+
+def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+    type_ = expr.checked_type
+    if not isinstance(type_, relay.TensorType) or type_.dtype != "float32":
+        return None
+    return tuple(int(size) if isinstance(size, tir.IntImm) else None for size in type_.shape)
+
+
+def static_shape(expr: Expr) -> tuple[int, ...] | None:
+    """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
+    shape = shape_of(expr)
+    return None if shape is None or None in shape else shape
+
+
+def same_type(a: Expr, b: Expr) -> bool:
+    """Whether two type-inferred expressions are tensors of one dtype and one static shape."""
+    type_ = a.checked_type
+    return (
+        isinstance(type_, relay.TensorType)
+        and all(isinstance(size, tir.IntImm) for size in type_.shape)
+        and tvm.ir.structural_equal(type_, b.checked_type)
+    )

@@ -1,0 +1,222 @@
+"""Relax's operators under Relay's names, with Relay's attributes.
+
+Each function takes the call as Relax has it, with its arguments read, and returns the expression
+for it. ``NotImplementedError`` or ``TypeError``: the call has no such form, and stays in TVM.
+"""
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..ir import Call, Expr, Function, Op, Tuple, TupleGetItem, array_of, constant
+from ..ir.relax_expr import TensorType, Type, Var
+from ..passes.activations import Activation
+from .compat import number
+
+Read = Callable[[Any, list[Expr], Type], Expr]
+
+
+def read_call(call: Any, args: list[Expr], type_: Type) -> Expr:
+    """Return a call of an operator as an expression.
+
+    Parameters
+    ----------
+    call : relax.Call
+    args : list of Expr
+        Its arguments that are tensors or tuples.
+    type_ : Type
+        That of its result.
+    """
+    name = call.op.name.removeprefix("relax.")
+    try:
+        return _READ.get(name, _plain)(call, args, type_)
+    except (NotImplementedError, TypeError):
+        return Call(Op(f"relax.{name}"), args, checked_type=type_)
+
+
+def _plain(call: Any, args: list[Expr], type_: Type) -> Expr:
+    """Read one whose name is the same, and which has no attributes that matter."""
+    return Call(Op(call.op.name.removeprefix("relax.")), args, checked_type=type_)
+
+
+def _value(value: Any) -> Any:
+    """Return an attribute as Python's numbers, texts and lists."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if hasattr(value, "value"):
+        return number(value)
+    if hasattr(value, "__iter__"):
+        return [_value(item) for item in value]
+    return str(value)
+
+
+def _named(name: str, *attributes: str, **fixed: Any) -> Read:
+    """Return what reads a call under another name, with some of its attributes."""
+
+    def read(call: Any, args: list[Expr], type_: Type) -> Expr:
+        attrs = {key: _value(getattr(call.attrs, key)) for key in attributes}
+        return Call(Op(name), args, SimpleNamespace(**attrs, **fixed), type_)
+
+    return read
+
+
+def _activation(alg: str, alpha: float = 0.0, beta: float = 0.0) -> Read:
+    return lambda call, args, type_: _activate(Activation(alg, alpha, beta), args[0], type_)
+
+
+def _activate(activation: Activation, x: Expr, type_: Type) -> Expr:
+    function = Function([], Var(type_), attrs=vars(activation))
+    return Call(function, [x], checked_type=type_)
+
+
+def _softplus(call: Any, args: list[Expr], type_: Type) -> Expr:
+    # Beyond the threshold Relax returns x, which differs from the formula by e^-threshold.
+    if float(call.attrs.threshold) < 15:
+        raise NotImplementedError
+    return _activate(Activation("soft_relu", float(call.attrs.beta)), args[0], type_)
+
+
+def _batch_norm(call: Any, args: list[Expr], type_: Type) -> Expr:
+    if getattr(call.attrs, "training", False):
+        raise NotImplementedError
+    return _named("nn.batch_norm", "axis", "epsilon", "center", "scale")(call, args, type_)
+
+
+def _layer_norm(call: Any, args: list[Expr], type_: Type) -> Expr:
+    (axis,) = _one(call.attrs.axes)
+    return _named("nn.layer_norm", "epsilon", "center", "scale", axis=axis)(call, args, type_)
+
+
+def _one(axes: Any) -> list[int]:
+    axes = _value(axes)
+    if len(axes) != 1:
+        raise NotImplementedError
+    return axes
+
+
+def _transposed_convolution(call: Any, args: list[Expr], type_: Type) -> Expr:
+    if not str(call.attrs.kernel_layout).startswith("IO"):
+        raise NotImplementedError
+    name = call.op.name.removeprefix("relax.")
+    attributes = ("strides", "padding", "output_padding", "dilation", "groups", "data_layout")
+    return _named(name, *attributes, "out_layout")(call, args, type_)
+
+
+def _reshape(call: Any, args: list[Expr], type_: Type) -> Expr:
+    return Call(Op("reshape"), args[:1], checked_type=type_)
+
+
+def _clip(call: Any, args: list[Expr], type_: Type) -> Expr:
+    low, high = (float(number(bound)) for bound in call.args[1:])
+    if math.isnan(low) or math.isnan(high):
+        raise NotImplementedError
+    return Call(Op("clip"), args[:1], SimpleNamespace(a_min=low, a_max=high), type_)
+
+
+def _strided_slice(call: Any, args: list[Expr], type_: Type) -> Expr:
+    axes, begin, end, *strides = ([int(number(i)) for i in arg.fields] for arg in call.args[1:])
+    attrs = SimpleNamespace(
+        axes=axes, begin=begin, end=end, strides=strides[0] if strides else [1] * len(axes)
+    )
+    return Call(Op("strided_slice"), args[:1], attrs, type_)
+
+
+def _concat(call: Any, args: list[Expr], type_: Type) -> Expr:
+    if not isinstance(args[0], Tuple):
+        raise NotImplementedError
+    return _named("concatenate", "axis")(call, args, type_)
+
+
+def _split(call: Any, args: list[Expr], type_: Type) -> Expr:
+    """Return a tuple of slices."""
+    axis = int(call.attrs.axis)
+    parts, begin = [], 0
+    for field in type_.fields:
+        attrs = SimpleNamespace(axes=[axis], begin=[begin], strides=[1])
+        parts.append(Call(Op("strided_slice"), args, attrs, field))
+        begin += field.shape[axis]
+    return Tuple(type_, parts)
+
+
+def _quantization(name: str) -> Read:
+    def read(call: Any, args: list[Expr], type_: Type) -> Expr:
+        data, scales, zero_points = args
+        zeros = array_of(zero_points)
+        if array_of(scales) is None or zeros is None:
+            raise NotImplementedError
+        attrs = SimpleNamespace(axis=int(call.attrs.axis), out_dtype=type_.dtype)
+        return Call(Op(name), [data, scales, constant(zeros.astype(np.int32))], attrs, type_)
+
+    return read
+
+
+def _resize2d(call: Any, args: list[Expr], type_: Type) -> Expr:
+    attributes = ("layout", "method", "coordinate_transformation_mode", "rounding_method")
+    return _named("image.resize2d", *attributes)(call, args[:1], type_)
+
+
+def _convolution(dims: int) -> Read:
+    attributes = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout")
+    return _named(f"nn.conv{dims}d", *attributes, "out_layout", channels=None, out_dtype="")
+
+
+def _same(call: Any, args: list[Expr], type_: Type) -> Expr:
+    """Return the data itself where the type is kept, as by broadcasting to the same shape."""
+    if args[0].checked_type != type_ or not isinstance(type_, TensorType) or type_.shape is None:
+        return _plain(call, args, type_)
+    return args[0]
+
+
+def _arange(call: Any, args: list[Expr], type_: Type) -> Expr:
+    start, stop, step = map(number, call.args)
+    return constant(np.arange(start, stop, step, dtype=type_.dtype))
+
+
+_POOL = ("pool_size", "strides", "dilation", "padding", "ceil_mode", "count_include_pad")
+
+_READ: dict[str, Read] = {
+    **{f"nn.conv{dims}d": _convolution(dims) for dims in (1, 2, 3)},
+    **{f"nn.conv{dims}d_transpose": _transposed_convolution for dims in (1, 2, 3)},
+    **{
+        name: _named(name, *_POOL, "layout", "out_layout")
+        for name in (f"nn.{kind}_pool{dims}d" for kind in ("max", "avg") for dims in (1, 2, 3))
+    },
+    **{
+        name: _named(name, "layout", "out_layout")
+        for name in (f"nn.adaptive_avg_pool{dims}d" for dims in (1, 2, 3))
+    },
+    "nn.batch_norm": _batch_norm,
+    "nn.layer_norm": _layer_norm,
+    "nn.softmax": _named("nn.softmax", "axis"),
+    "nn.log_softmax": _named("nn.log_softmax", "axis"),
+    **{name: _named(name, "axis", exclude=False) for name in ("mean", "sum", "max", "min")},
+    "nn.leakyrelu": _named("nn.leaky_relu", "alpha"),
+    "nn.prelu": _named("nn.prelu", "axis"),
+    "nn.gelu": _activation("gelu_erf"),
+    "nn.gelu_tanh": _activation("gelu_tanh"),
+    "nn.silu": _activation("swish", 1.0),
+    "nn.softplus": _softplus,
+    "square": _activation("square"),
+    "clip": _clip,
+    **dict.fromkeys(("reshape", "squeeze", "expand_dims", "flatten"), _reshape),
+    "permute_dims": _named("transpose", "axes"),
+    "strided_slice": _strided_slice,
+    "concat": _concat,
+    "split": _split,
+    "quantize": _quantization("qnn.quantize"),
+    "dequantize": _quantization("qnn.dequantize"),
+    "image.resize2d": _resize2d,
+    **dict.fromkeys(("astype", "broadcast_to"), _same),
+    "take": _named("take", "axis"),
+    "arange": _arange,
+}
+
+
+def read_field(value: Expr, index: int, type_: Type) -> Expr:
+    """Return a field of a tuple."""
+    if isinstance(value, Tuple):
+        return value.fields[index]
+    return TupleGetItem(type_, value, index)

@@ -1,0 +1,259 @@
+"""Moves what oneDNN runs well into external functions."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from ..ir import Constant, Expr, Function, Tuple
+from ..ir.encode import encode_region
+from ..passes.composed import combine_activations
+from ..passes.dataflow import is_constant
+from ..passes.regions import find_regions
+from ..passes.units import UnitGraph, region_inputs, region_outputs
+from .canonicalize import canonicalize
+from .compat import relax_type, tensor_type, tuple_type
+from .read import Block
+
+PRECISIONS = ("f32", "bf16", "f16")
+
+
+def partition_for_dnnl(
+    mod: tvm.IRModule,
+    params: Mapping[str, Any] | None = None,
+    keep_light_regions: bool = False,
+    precision: str | None = None,
+) -> tvm.IRModule:
+    """Offload to oneDNN what it runs well; the rest stays as it is, for TVM.
+
+    Parameters
+    ----------
+    mod : tvm.IRModule
+        A Relax module. It is not changed.
+    params : dict of str to tvm.runtime.Tensor or numpy.ndarray, optional
+        The weights, by the names of the parameters of ``main``. Without them nothing can be folded
+        or prepacked: weights are then arguments like any other, repacked at every call.
+    keep_light_regions : bool
+        Whether to keep the regions in which no operator is worth the way over their border, such
+        as a lone softmax. This makes models slower; it is for tests of the operators.
+    precision : str, optional
+        ``"f32"``; or ``"bf16"`` or ``"f16"``: what convolutions and matrix products in regions
+        read, and what operators in a region leave to each other. On a processor without
+        instructions for it, all is in f32, with a warning.
+
+    Returns
+    -------
+    tvm.IRModule
+        For ``tvm.compile``, in the execution mode ``"bytecode"``, its default. Each region is a
+        call of an external function, and is compiled: its runtime module is in the attribute
+        "external_mods".
+
+    Raises
+    ------
+    TypeError
+        If ``mod`` is not a Relax module.
+    ValueError
+        If there is no such precision.
+    """
+    if precision not in (None, *PRECISIONS):
+        raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {precision!r}")
+    if not isinstance(mod, tvm.IRModule):
+        raise TypeError(f"expected a tvm.IRModule, got {type(mod).__name__}")
+    if params:
+        mod = relax.transform.BindParams("main", dict(params))(mod)
+    mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
+    partitioner = _Partitioner(mod, keep_light_regions, _supported(precision))
+    for var, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
+        if _is_partitionable(function):
+            partitioner.partition(var, function)
+    return partitioner.result()
+
+
+def _is_partitionable(function: Any) -> bool:
+    return (
+        isinstance(function, relax.Function)
+        and isinstance(function.body, relax.SeqExpr)
+        and not any(key in (function.attrs or {}) for key in ("Codegen", "Composite", "Primitive"))
+    )
+
+
+def _supported(precision: str | None) -> str:
+    """Return the precision, or "", which is f32, where the processor has none such."""
+    if precision in (None, "f32"):
+        return ""
+    refusal = tvm.get_global_func("tvm_dnnl_byoc.refusal_of_precision")(precision)
+    if refusal:
+        warnings.warn(f"{refusal}: the model stays in f32", RuntimeWarning, stacklevel=3)
+        return ""
+    return precision
+
+
+@dataclass(eq=False)
+class _Region:
+    """A region: what it is called, and the expressions that go in and out."""
+
+    symbol: str
+    inputs: list[Expr]
+    outputs: list[Expr]
+
+
+class _Partitioner:
+    """Partitions the functions of a module, one after the other."""
+
+    def __init__(self, mod: tvm.IRModule, keep_light_regions: bool, precision: str):
+        self._mod = tvm.IRModule(mod.functions, attrs=mod.attrs)
+        self._keep_light_regions = keep_light_regions
+        self._precision = precision
+        self._modules = list((mod.attrs or {}).get("external_mods", []))
+        self._symbols = {
+            module["get_symbol"]() for module in self._modules if module.kind == "dnnl_byoc"
+        } | {var.name_hint for var in mod.get_global_vars()}
+
+    def result(self) -> tvm.IRModule:
+        """Return the module, with the code of its regions."""
+        mod = self._mod
+        if self._modules:
+            mod = mod.with_attr("external_mods", self._modules)
+        return relax.transform.Normalize()(mod)
+
+    def partition(self, var: relax.GlobalVar, function: relax.Function) -> None:
+        """Replace the regions of a function by calls."""
+        body = function.body
+        blocks = [
+            self._partitioned(block, var.name_hint)
+            if isinstance(block, relax.DataflowBlock)
+            else block
+            for block in body.blocks
+        ]
+        self._mod[var] = relax.Function(
+            function.params,
+            relax.SeqExpr(blocks, body.body),
+            _return_type(function),
+            function.is_pure,
+            function.attrs,
+        )
+
+    def _partitioned(self, block: relax.DataflowBlock, name: str) -> relax.DataflowBlock:
+        read = Block.read(block)
+        graph, groups = self._regions(*canonicalize(read.body))
+        if groups is None:
+            graph, groups = self._regions(read.body, set())
+        if not groups:
+            return block
+        regions = [self._compile(graph, units, name) for units in groups]
+        return _write(read, graph.body, regions)
+
+    def _regions(self, body: Expr, altered: set) -> tuple[UnitGraph, list[list[int]] | None]:
+        """Return the units of a body, and which of them make regions.
+
+        None for these if a region would read or leave what has no variable, or one with another
+        value: what is not in regions keeps its bindings. It takes a layer that oneDNN refuses after
+        something was folded into it.
+        """
+        graph = UnitGraph(combine_activations(Function([], body)).body)
+        groups = find_regions(graph.nodes, self._keep_light_regions)
+        for units in groups:
+            inputs, outputs = region_inputs(graph, units), region_outputs(graph, units)
+            if any(e.var is None for e in inputs) or any(
+                e.var in altered for e in inputs + outputs
+            ):
+                return graph, None
+        return graph, groups
+
+    def _compile(self, graph: UnitGraph, units: list[int], name: str) -> _Region:
+        inputs = region_inputs(graph, units)
+        outputs = region_outputs(graph, units)
+        region = _Region(self._free_symbol(name), inputs, outputs)
+        reads = dict.fromkeys(e for unit in units for e in graph.inputs(unit) if is_constant(e))
+        dequantized = [[e] for e in reads if not isinstance(e, Constant)]
+        chains = [*dequantized, *(graph.units[unit] for unit in units)]
+        text, constants = encode_region(region.inputs, chains, outputs, self._precision)
+        compile_region = tvm.get_global_func("tvm_dnnl_byoc.compile")
+        self._modules.append(compile_region(region.symbol, text, constants))
+        return region
+
+    def _free_symbol(self, name: str) -> str:
+        number = 0
+        while f"dnnl_{name}_{number}" in self._symbols:
+            number += 1
+        self._symbols.add(f"dnnl_{name}_{number}")
+        return f"dnnl_{name}_{number}"
+
+
+def _return_type(function: relax.Function) -> Any:
+    return function.ret_ty if hasattr(function, "ret_ty") else function.ret_struct_info
+
+
+def _write(read: Block, body: Tuple, regions: list[_Region]) -> relax.DataflowBlock:
+    """Return a block with calls of its regions; what they leave is bound as it was.
+
+    A variable's value is a region's if the expression for it is a region's output. Others keep
+    their bindings, and so do not read what became of other expressions inside of regions.
+    """
+    region_of = {output: region for region in regions for output in region.outputs}
+    values = dict(read.values)
+    outputs = [var for var in read.bindings if not isinstance(var, relax.DataflowVar)]
+    values.update(zip(outputs, body.fields, strict=True))
+    for output in region_of:
+        if output.var is None:
+            output.var = relax.DataflowVar("dnnl", tensor_type(output.checked_type))
+    by_var = {output.var: output for output in region_of}
+    values.update((var, by_var[e.var]) for var, e in read.values.items() if e.var in by_var)
+
+    def reads(item: Any) -> list[Any]:
+        """Return the variables and regions that must come before a variable or region."""
+        if isinstance(item, _Region):
+            return [_variable(expr) for expr in item.inputs]
+        value = values.get(item)
+        if value in region_of:
+            return [region_of[value]] if value.var.same_as(item) else [value.var]
+        if item not in read.bindings:
+            return []
+        return list(relax.analysis.free_vars(read.bindings[item].value))
+
+    needed: dict[Any, list[Any]] = {}
+    stack: list[Any] = list(outputs)
+    while stack:
+        item = stack.pop()
+        if item not in needed:
+            needed[item] = reads(item)
+            stack.extend(needed[item])
+
+    bindings = []
+    for item in TopologicalSorter(needed).static_order():
+        if isinstance(item, _Region):
+            bindings += _call(item)
+        elif values.get(item) in region_of:
+            if not values[item].var.same_as(item):
+                bindings.append(relax.VarBinding(item, values[item].var))
+        elif item in read.bindings:
+            bindings.append(read.bindings[item])
+    return relax.DataflowBlock(bindings)
+
+
+def _variable(expr: Expr) -> Any:
+    if expr.var is None:
+        raise AssertionError(f"expected a variable for what a region reads, got {expr}")
+    return expr.var
+
+
+def _call(region: _Region) -> list[relax.VarBinding]:
+    """Return the call of a region, bound to the variables of its outputs."""
+    types = [relax_type(output.var) for output in region.outputs]
+    args = relax.Tuple([_variable(expr) for expr in region.inputs])
+    out = types[0] if len(types) == 1 else types
+    call = relax.call_dps_packed(region.symbol, args, out)
+    if len(types) == 1:
+        return [relax.VarBinding(region.outputs[0].var, call)]
+    results = relax.DataflowVar(region.symbol, tuple_type(types))
+    return [
+        relax.VarBinding(results, call),
+        *(
+            relax.VarBinding(output.var, relax.TupleGetItem(results, index))
+            for index, output in enumerate(region.outputs)
+        ),
+    ]

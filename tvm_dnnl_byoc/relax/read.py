@@ -1,0 +1,88 @@
+"""Reads a dataflow block of Relax as expressions."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm import relax
+from tvm.ir import Op as RelaxOp
+
+from ..ir import Call, Constant, Expr, Op, Tuple
+from ..ir.relax_expr import TupleType, Type, Var
+from .compat import constant_array, read_type, relax_type
+from .operators import read_call, read_field
+
+
+@dataclass
+class Block:
+    """A dataflow block.
+
+    Attributes
+    ----------
+    bindings : dict of relax.Var to relax.Binding
+        In their order.
+    values : dict of relax.Var to Expr
+        Also of the variables from outside that it reads.
+    body : Expr
+        The tuple of what the block gives to others.
+    """
+
+    bindings: dict[Any, Any]
+    values: dict[Any, Expr] = field(default_factory=dict)
+    body: Expr | None = None
+
+    @classmethod
+    def read(cls, block: relax.DataflowBlock) -> "Block":
+        """Read a block."""
+        self = cls({binding.var: binding for binding in block.bindings})
+        constants: dict[Any, Constant] = {}
+        for var, binding in self.bindings.items():
+            expr = self._read(binding, constants)
+            if expr.var is None:
+                expr.var = var
+            self.values[var] = expr
+        outputs = [
+            self.values[var] for var in self.bindings if not isinstance(var, relax.DataflowVar)
+        ]
+        types = tuple(expr.checked_type for expr in outputs)
+        self.body = Tuple(TupleType(types), outputs)
+        return self
+
+    def _read(self, binding: Any, constants: dict[Any, Constant]) -> Expr:
+        type_ = read_type(relax_type(binding.var))
+
+        def value(expr: Any) -> Expr:
+            if isinstance(expr, relax.Var):
+                if expr not in self.values:
+                    self.values[expr] = Var(read_type(relax_type(expr)), var=expr)
+                return self.values[expr]
+            array = constant_array(expr)
+            if array is not None:
+                if expr not in constants:
+                    constants[expr] = Constant(read_type(relax_type(expr)), array)
+                return constants[expr]
+            own = read_type(relax_type(expr))
+            if isinstance(expr, relax.Tuple):
+                return Tuple(own, [value(item) for item in expr.fields])
+            return Var(own)
+
+        if not isinstance(binding, relax.VarBinding):  # a match_cast, which may fail
+            return _opaque(binding.value, type_, value)
+        expr = binding.value
+        if isinstance(expr, relax.TupleGetItem):
+            return read_field(value(expr.tuple_value), expr.index, type_)
+        if isinstance(expr, relax.Call):
+            if isinstance(expr.op, RelaxOp):
+                return read_call(expr, _tensors(map(value, expr.args)), type_)
+            return _opaque(expr, type_, value)
+        return value(expr)
+
+
+def _tensors(args: Iterable[Expr]) -> list[Expr]:
+    """Leave out shapes and numbers, which are attributes to us."""
+    return [arg for arg in args if not (isinstance(arg, Var) and arg.var is None)]
+
+
+def _opaque(expr: Any, type_: Type, value: Callable[[Any], Expr]) -> Expr:
+    """Return what stands for an expression of which only what it reads is known."""
+    return Call(Op(""), [value(var) for var in relax.analysis.free_vars(expr)], checked_type=type_)
