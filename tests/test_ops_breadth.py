@@ -162,7 +162,10 @@ def composed_norm(x, axis=-1, unbiased=False):
 
 @pytest.mark.parametrize("gamma", [(1,), (7, 1), (64,)])
 def test_composed_layer_norm(gamma):
-    """CASE 15: it is whatever its arithmetic says, with any gamma, axis or variance."""
+    """CASE 15: it is whatever its arithmetic says, with any gamma, axis or variance.
+
+    Along another axis, with another variance, it is no layer normalisation.
+    """
     g = random(*gamma)
 
     def reference(x, axis, factor=1.0):
@@ -175,7 +178,9 @@ def test_composed_layer_norm(gamma):
         ((2, 7, 64), lambda x: relay.multiply(composed_norm(x, 1, True), relay.const(g)),
          lambda x: reference(x, 1, 7 / 6)),
     ]  # fmt: skip
-    assert "layer_normalization" not in run_cases(cases)
+    along_last, other = run_cases(cases[:1]), run_cases(cases[1:])
+    assert along_last[0] == "layer_normalization"
+    assert "layer_normalization" not in " ".join(other)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +274,7 @@ def test_reduction(name):
         case((3, 17, 5), (0, 1), exclude=True),
     ]
     assert run_cases(cases) == ["reduction"] * 3
-    assert run_cases([case((4, 33), 0)]) in (["reduction"], [])  # if oneDNN has a fast kernel
+    assert run_cases([case((5, 33), 0)]) in (["reduction"], [])  # if oneDNN has a fast kernel
 
 
 @pytest.mark.parametrize(
