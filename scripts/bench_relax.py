@@ -1,7 +1,8 @@
 """Times networks of torch's through apache-tvm with oneDNN, beside their peers.
 
 Each backend runs in a process of its own; they take turns, in rounds. Prints a table, and stores
-every single timing with --json.
+every single timing with --json. Needs, beside what the tests of Relax do, onnxscript to write the
+network for ONNX Runtime and OpenVINO, and these two.
 """
 
 import argparse
