@@ -1,5 +1,6 @@
 """Folds what is channelwise and affine into the layers around it."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 
 from ..ir import Call, Expr, array_of, op_name
@@ -7,7 +8,7 @@ from .affine import Affine, apply_to_inputs, apply_to_outputs, channel_affine
 from .dataflow import count_uses, rewrite
 
 
-class Folder:
+class Folder(ABC):
     """Rewrites a type-inferred body, and knows how often each new expression will be read.
 
     A front's own class gives the rules, in ``simplify``.
@@ -33,9 +34,9 @@ class Folder:
         self.uses[result] += self.old_uses[old] - (result in self.uses)
         return result
 
+    @abstractmethod
     def simplify(self, new: Expr, old: Expr) -> Expr:
         """Return what to put in the place of an expression with rewritten inputs."""
-        raise NotImplementedError
 
     def fold_affine(self, new: Expr, old: Expr) -> Expr | None:
         """Fold an expression into a layer before it if it is an affine function of its result."""

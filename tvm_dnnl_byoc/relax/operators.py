@@ -1,7 +1,7 @@
 """Relax's operators under Relay's names, with Relay's attributes.
 
 Each function takes the call as Relax has it, with its arguments read, and returns the expression
-for it. ``NotImplementedError`` or ``TypeError``: the call has no such form, and stays in TVM.
+for it. It raises ``NoCounterpart`` for a call that has no such form, which then stays in TVM.
 """
 
 import math
@@ -19,6 +19,10 @@ from .compat import number
 Read = Callable[[Any, list[Expr], Type], Expr]
 
 
+class NoCounterpart(Exception):
+    """A call that Relay's operator of that name does not stand for."""
+
+
 def read_call(call: Any, args: list[Expr], type_: Type) -> Expr:
     """Return a call of an operator as an expression.
 
@@ -33,7 +37,7 @@ def read_call(call: Any, args: list[Expr], type_: Type) -> Expr:
     name = call.op.name.removeprefix("relax.")
     try:
         return _READ.get(name, _plain)(call, args, type_)
-    except (NotImplementedError, TypeError):
+    except (NoCounterpart, TypeError):  # TypeError: a size or a number that is symbolic
         return Call(Op(f"relax.{name}"), args, checked_type=type_)
 
 
@@ -75,13 +79,13 @@ def _activate(activation: Activation, x: Expr, type_: Type) -> Expr:
 def _softplus(call: Any, args: list[Expr], type_: Type) -> Expr:
     # Beyond the threshold Relax returns x, which differs from the formula by e^-threshold.
     if float(call.attrs.threshold) < 15:
-        raise NotImplementedError
+        raise NoCounterpart
     return _activate(Activation("soft_relu", float(call.attrs.beta)), args[0], type_)
 
 
 def _batch_norm(call: Any, args: list[Expr], type_: Type) -> Expr:
     if getattr(call.attrs, "training", False):
-        raise NotImplementedError
+        raise NoCounterpart
     return _named("nn.batch_norm", "axis", "epsilon", "center", "scale")(call, args, type_)
 
 
@@ -93,13 +97,13 @@ def _layer_norm(call: Any, args: list[Expr], type_: Type) -> Expr:
 def _one(axes: Any) -> list[int]:
     axes = _value(axes)
     if len(axes) != 1:
-        raise NotImplementedError
+        raise NoCounterpart
     return axes
 
 
 def _transposed_convolution(call: Any, args: list[Expr], type_: Type) -> Expr:
     if not str(call.attrs.kernel_layout).startswith("IO"):
-        raise NotImplementedError
+        raise NoCounterpart
     name = call.op.name.removeprefix("relax.")
     attributes = ("strides", "padding", "output_padding", "dilation", "groups", "data_layout")
     return _named(name, *attributes, "out_layout")(call, args, type_)
@@ -112,7 +116,7 @@ def _reshape(call: Any, args: list[Expr], type_: Type) -> Expr:
 def _clip(call: Any, args: list[Expr], type_: Type) -> Expr:
     low, high = (float(number(bound)) for bound in call.args[1:])
     if math.isnan(low) or math.isnan(high):
-        raise NotImplementedError
+        raise NoCounterpart
     return Call(Op("clip"), args[:1], SimpleNamespace(a_min=low, a_max=high), type_)
 
 
@@ -126,7 +130,7 @@ def _strided_slice(call: Any, args: list[Expr], type_: Type) -> Expr:
 
 def _concat(call: Any, args: list[Expr], type_: Type) -> Expr:
     if not isinstance(args[0], Tuple):
-        raise NotImplementedError
+        raise NoCounterpart
     return _named("concatenate", "axis")(call, args, type_)
 
 
@@ -146,7 +150,7 @@ def _quantization(name: str) -> Read:
         data, scales, zero_points = args
         zeros = array_of(zero_points)
         if array_of(scales) is None or zeros is None:
-            raise NotImplementedError
+            raise NoCounterpart
         attrs = SimpleNamespace(axis=int(call.attrs.axis), out_dtype=type_.dtype)
         return Call(Op(name), [data, scales, constant(zeros.astype(np.int32))], attrs, type_)
 
