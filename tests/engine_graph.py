@@ -539,6 +539,7 @@ OPERATIONS = {
     "reshape": lambda attrs, x: x.reshape(attrs["shape"]),
     "transpose": lambda attrs, x: x.transpose(attrs["axes"]),
     "slice": _slice,
+    "gather": lambda attrs, x, indices: np.take(x, indices.astype(int), attrs["axis"], mode="clip"),
 }
 
 

@@ -52,6 +52,7 @@ const std::map<std::string, Translate> kAnchors = {
     {"transpose", translate_transpose},
     {"strided_slice", translate_strided_slice},
     {"concatenate", translate_concatenate},
+    {"take", translate_take},
     {"qnn.quantize", translate_quantize},
     {"qnn.dequantize", translate_dequantize},
     {"image.resize1d", translate_resize},

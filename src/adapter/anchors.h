@@ -91,6 +91,7 @@ Anchor translate_reshape(const Source& s);
 Anchor translate_transpose(const Source& s);
 Anchor translate_strided_slice(const Source& s);
 Anchor translate_concatenate(const Source& s);
+Anchor translate_take(const Source& s);
 Anchor translate_quantize(const Source& s);
 Anchor translate_dequantize(const Source& s);
 Anchor translate_resize(const Source& s);

@@ -25,8 +25,9 @@ std::pair<Dtypes, Dtypes> dtypes_of(const std::string& op) {
   const Dtypes real = {"float32"}, numbers = {"int8", "uint8"},
                either = {"float32", "int8", "uint8"};
   static const std::set<std::string> kMoves = {
-      "concatenate", "reshape",       "squeeze",       "expand_dims",   "nn.batch_flatten",
-      "transpose",   "strided_slice", "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d",
+      "concatenate",      "reshape",       "squeeze",       "expand_dims",
+      "nn.batch_flatten", "transpose",     "strided_slice", "nn.max_pool1d",
+      "nn.max_pool2d",    "nn.max_pool3d", "take",
   };
   if (op == "qnn.quantize") return {real, numbers};
   if (op == "qnn.dequantize") return {{"int8", "uint8", "int32"}, real};
@@ -35,9 +36,9 @@ std::pair<Dtypes, Dtypes> dtypes_of(const std::string& op) {
 }
 
 Source make_source(const Call& call, GraphWriter* graph, const Resolve& resolve) {
-  // What a quantization reads besides its data are scales and zero points.
-  const bool quantizes = call.op == "qnn.quantize" || call.op == "qnn.dequantize";
-  for (size_t i = 0; i < (quantizes ? 1 : call.args.size()); ++i)
+  // The others are scales and zero points, or indices.
+  static const std::set<std::string> kFirstIsData = {"qnn.quantize", "qnn.dequantize", "take"};
+  for (size_t i = 0; i < (kFirstIsData.count(call.op) ? 1 : call.args.size()); ++i)
     expect_dtype(call.op, call.args[i], dtypes_of(call.op).first);
   return {call, graph, resolve};
 }

@@ -120,5 +120,17 @@ Anchor translate_concatenate(const Source& s) {
   return {make_node("concat", std::move(inputs), {{"axis", axis}}), ResultView(shape)};
 }
 
+Anchor translate_take(const Source& s) {
+  const std::string mode = get_string(s.attrs, "mode");
+  s.expect(mode != "wrap", "expected indices that are clipped, got mode wrap");
+  s.expect(get_int(s.attrs, "batch_dims") == 0, "expected no batch dimensions");
+  s.expect(has_attr(s.attrs, "axis"), "expected an axis");
+  s.expect(s.args[1].type.dtype == "int32", "expected indices in int32, got ",
+           s.args[1].type.dtype);
+  s.expect(!s.shape(1).empty(), "expected indices of rank >= 1, got a scalar");
+  const int64_t axis = normalized_axis(s, get_int(s.attrs, "axis"), s.shape(0).size());
+  return {make_node("gather", {s.id(0), s.id(1)}, {{"axis", axis}}), ResultView(s.result_shape())};
+}
+
 }  // namespace adapter
 }  // namespace dnnl_byoc

@@ -49,6 +49,7 @@ class Cutter {
         {"softmax", &Cutter::has_axis_beside_the_batch},
         {"concat", &Cutter::joins_beside_the_batch},
         {"reduction", &Cutter::reduces_beside_the_batch},
+        {"gather", &Cutter::gathers_for_each_image},
         {"reshape", &Cutter::cut_reshape},
         {"transpose", &Cutter::keeps_the_batch_first},
         {"slice", &Cutter::cut_slice},
@@ -84,6 +85,8 @@ class Cutter {
 
   size_t rank_of_dst(const Node& node) const {
     if (node.kind == "reshape") return node.attr<memory::dims>("shape").size();
+    if (node.kind == "gather" && node.inputs.size() == 2)
+      return tensors_[node.inputs[0]].rank + tensors_[node.inputs[1]].rank - 1;
     size_t rank = 0;
     for (int id : node.inputs) rank = std::max(rank, tensors_[id].rank);
     return rank;
@@ -131,6 +134,11 @@ class Cutter {
   bool reduces_beside_the_batch(Node* node) const {
     const auto axes = node->attr<memory::dims>("axes");
     return has_batched_src(node) && std::find(axes.begin(), axes.end(), 0) == axes.end();
+  }
+
+  bool gathers_for_each_image(Node* node) const {
+    return node->inputs.size() == 2 && !is_batched(node->inputs[0]) &&
+           is_batched(node->inputs[1]) && node->attr<int>("axis") == 0;
   }
 
   bool cut_reshape(Node* node) const {

@@ -58,6 +58,8 @@
  *   dequantize           src (u8, s8, s32); scales, zero_points, axis; scale · (src - zero point);
  *                        scales and zero_points are lists: one, or one for each index along axis
  *   concat               src…; axis
+ *   gather               src, indices (s32); axis, in the result's place of which are the indices'
+ *                        dimensions; an index outside of src is that of the first or the last
  *   reshape              src; shape (-1 in one place: what is left)
  *   transpose            src; axes (dimension i of the result is src's axes[i])
  *   slice                src; begin, size

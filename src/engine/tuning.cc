@@ -83,11 +83,11 @@ class Candidate {
     }
   }
 
-  /*! \brief The nodes that run kernels of our own. */
-  std::set<int> nodes_with_kernels() const {
+  /*! \brief The nodes that run by Winograd's algorithm. */
+  std::set<int> winograd_nodes() const {
     std::set<int> nodes;
     for (const Step& step : executable_.plan().steps())
-      if (step.kernel) nodes.insert(step.node);
+      if (step.kernel && choices_.winograd.count(step.node)) nodes.insert(step.node);
     return nodes;
   }
 
@@ -193,7 +193,7 @@ std::map<int, int> fastest_tiles(const Choices& choices, const Graph& graph,
   std::map<int, int> tiles;
   std::map<int, Seconds> to_beat;
   for (const Candidate& candidate : candidates)
-    for (const int node : candidate.nodes_with_kernels()) {
+    for (const int node : candidate.winograd_nodes()) {
       const auto best = to_beat.emplace(node, kWorthIt * candidates.front().fastest(node)).first;
       if (candidate.fastest(node) >= best->second) continue;
       best->second = candidate.fastest(node);

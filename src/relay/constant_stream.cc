@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 #include <dmlc/memory_io.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <tvm/runtime/serializer.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -75,6 +78,29 @@ std::optional<size_t> byte_count(DLDataType dtype, const std::vector<int64_t>& s
   return bytes;
 }
 
+/*!
+ * \brief Takes pages of a library from the process; the file keeps them for whoever reads on.
+ *
+ * \param data In a part of the library that nobody writes to.
+ */
+void release_pages(const char* data, size_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  const auto first = begin / page * page, last = (begin + bytes) / page * page;
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+/*! \brief Copies what comes next; \param source Where in a library that is, or null. */
+bool copy_constant(dmlc::Stream* stream, const char* source, char* data, size_t bytes) {
+  constexpr size_t kPiece = 1 << 20;  // so that the process never has the source as a whole
+  for (size_t begin = 0; begin < bytes; begin += kPiece) {
+    const size_t piece = std::min(kPiece, bytes - begin);
+    if (stream->Read(data + begin, piece) != piece) return false;
+    if (source) release_pages(source + begin, piece);
+  }
+  return true;
+}
+
 }  // namespace
 
 void write_constant(dmlc::Stream* stream, const DLTensor& constant) {
@@ -101,12 +127,14 @@ bool read_constant(dmlc::Stream* stream, adapter::Constant* constant) {
     return false;
   const auto bytes = byte_count(dtype, shape);
   if (!bytes) return false;
+  char* data = nullptr;
+  std::shared_ptr<void> library;
   if (auto* mapped = dynamic_cast<MemoryFixedSizeStream*>(stream)) {
     const size_t begin = mapped->Tell();
     if (*bytes > mapped->*size_member() - begin) return false;
-    char* data = mapped->*buffer_member() + begin;
-    const bool aligned = reinterpret_cast<std::uintptr_t>(data) % dnnl_byoc_alignment == 0;
-    if (auto library = aligned ? library_of(data) : nullptr) {
+    data = mapped->*buffer_member() + begin;
+    library = library_of(data);
+    if (library && reinterpret_cast<std::uintptr_t>(data) % dnnl_byoc_alignment == 0) {
       mapped->Seek(begin + *bytes);
       *constant = make_view(data, dtype, std::move(shape), std::move(library));
       return true;
@@ -114,7 +142,7 @@ bool read_constant(dmlc::Stream* stream, adapter::Constant* constant) {
   }
   const auto copy = adapter::new_constant(dtype, shape);
   *constant = copy;
-  return stream->Read(copy->data, *bytes) == *bytes;
+  return copy_constant(stream, library ? data : nullptr, static_cast<char*>(copy->data), *bytes);
 }
 
 }  // namespace relay

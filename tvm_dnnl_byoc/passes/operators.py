@@ -49,7 +49,7 @@ _POST_OPS = (
     "nn.leaky_relu clip sigmoid tanh fast_tanh exp fast_exp log sqrt rsqrt abs negative"
 )
 _ALONE = (
-    "concatenate nn.batch_flatten reshape squeeze expand_dims transpose strided_slice "
+    "concatenate nn.batch_flatten reshape squeeze expand_dims transpose strided_slice take "
     "qnn.quantize qnn.dequantize"
 )
 

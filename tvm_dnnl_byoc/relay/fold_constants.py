@@ -8,6 +8,7 @@ from tvm.relay.expr import Call, Constant, Expr, Tuple
 from tvm.tir import IntImm
 
 from ..ir import array_of, constant, op_name
+from .slices import slice_bounds
 
 # Only what NumPy does exactly as Relay: moves, and arithmetic rounded once in the same dtype.
 _EVALUATE: dict[str, Callable] = {
@@ -25,6 +26,10 @@ _EVALUATE: dict[str, Callable] = {
     "nn.batch_flatten": lambda attrs, a: a.reshape(a.shape[0], -1),
     "concatenate": lambda attrs, *a: np.concatenate(a, int(attrs.axis)),
     "stack": lambda attrs, *a: np.stack(a, int(attrs.axis)),
+    "repeat": lambda attrs, a: np.repeat(a, int(attrs.repeats), int(attrs.axis)),
+    "gather": lambda attrs, a, indices: _gather(a, indices, int(attrs.axis)),
+    "strided_slice": lambda attrs, a: _strided_slice(a, attrs),
+    "take": lambda attrs, a, indices: _take(a, indices, attrs),
 }
 # The result's shape says it all.
 _RESHAPES = {"reshape", "contrib_reverse_reshape"}
@@ -50,8 +55,6 @@ def fold_constant(expr: Expr, old: Expr) -> Constant | None:
         shape, array = _shape_of(old), array_of(expr.args[0])
         known = shape is not None and array is not None and str(array.dtype) in _DTYPES
         return constant(array.reshape(shape)) if known else None
-    if name == "take":
-        return _element(expr)
     evaluate = _EVALUATE.get(name or "")
     if evaluate is None:
         return None
@@ -62,7 +65,8 @@ def fold_constant(expr: Expr, old: Expr) -> Constant | None:
         return None
     if name == "cast" and expr.attrs.dtype not in _DTYPES:
         return None
-    return constant(np.asarray(evaluate(expr.attrs, *arrays)))
+    value = evaluate(expr.attrs, *arrays)
+    return None if value is None else constant(np.asarray(value))
 
 
 def _expand_dims(array: np.ndarray, axis: int, count: int) -> np.ndarray:
@@ -78,11 +82,28 @@ def _shape_of(expr: Expr) -> tuple[int, ...] | None:
     return tuple(int(d) for d in type_.shape)
 
 
-def _element(call: Call) -> Constant | None:
-    """Return the value of a ``take`` of one element of a constant vector."""
-    vector, index = (array_of(arg) for arg in call.args)
-    if vector is None or index is None or vector.ndim != 1 or index.ndim:
+def _strided_slice(array: np.ndarray, attrs) -> np.ndarray | None:
+    bounds = slice_bounds(attrs, array.shape)
+    return bounds and array[tuple(slice(begin, end) for begin, end in bounds)]
+
+
+def _gather(array: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray | None:
+    """Return the elements; None where each index is not one along its own row."""
+    axis %= array.ndim
+    others = [np.delete(a.shape, axis).tolist() for a in (array, indices)]
+    if others[0] != others[1] or not _are_within(indices, array.shape[axis]):
         return None
-    if str(vector.dtype) not in _DTYPES:
+    return np.take_along_axis(array, indices, axis)
+
+
+def _take(array: np.ndarray, indices: np.ndarray, attrs) -> np.ndarray | None:
+    axis = 0 if attrs.axis is None and array.ndim == 1 else attrs.axis
+    if axis is None or int(attrs.batch_dims):
         return None
-    return constant(vector[int(index)]) if 0 <= int(index) < len(vector) else None
+    axis = int(axis) % array.ndim
+    return np.take(array, indices, axis) if _are_within(indices, array.shape[axis]) else None
+
+
+def _are_within(indices: np.ndarray, size: int) -> bool:
+    """Whether all are indices of a row: what TVM makes of others is for TVM to say."""
+    return indices.size > 0 and indices.min() >= 0 and indices.max() < size

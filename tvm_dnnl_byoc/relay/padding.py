@@ -83,7 +83,7 @@ def slice_before_padding(call: Call, shape: Sequence[int]) -> Call | None:
     if op_name(pad) != "nn.pad":
         return None
     widths, _ = _constant_padding(pad)
-    bounds = slice_bounds(call, shape)
+    bounds = slice_bounds(call.attrs, shape)
     if widths is None or bounds is None:
         return None
     begin, end, kept = [], [], []

@@ -1,11 +1,12 @@
 """Operators that oneDNN lacks, or has in another place, written with those that it has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tvm import relay
 from tvm.relay.expr import Call, Expr
 
 from ..ir import op_name, shape_of, static_shape
+from .indices import narrow_indices
 from .layer_norm import absorb, as_layer_norm
 from .normalization import as_one_instance
 from .padding import fold_padding, slice_before_padding
@@ -15,24 +16,63 @@ from .slices import index_as_slice, slice_of_dense
 from .softmax import minimum_for_sequence_mask, zero_for_nan
 from .sums import sum_as_additions
 
+Now = Callable[[Expr], Expr]
+Rule = Callable[[Call, Call, Now], Expr | None]
+
+
+def _of_data(
+    rule: Callable[[Call, Sequence[int | None]], Expr | None], symbolic: bool = False
+) -> Rule:
+    """Return a rule that is given the shape of a call's data, in float32.
+
+    `symbolic`: it is also asked about data with sizes that only a run knows.
+    """
+
+    def apply(new: Call, old: Call, now: Now) -> Expr | None:
+        shape = shape_of(old.args[0])
+        return rule(new, shape) if shape and (symbolic or None not in shape) else None
+
+    return apply
+
+
+def _of_result(rule: Rule) -> Rule:
+    """Return a rule for calls that give float32 of known sizes."""
+
+    def apply(new: Call, old: Call, now: Now) -> Expr | None:
+        return None if static_shape(old) is None else rule(new, old, now)
+
+    return apply
+
+
 _WINDOWS = [f"nn.{kind}{dims}d" for kind in ("conv", "max_pool", "avg_pool") for dims in (1, 2, 3)]
-# Each is given a call and the shape of its data, float32, and returns None where it has no answer;
-# those of windows are also asked about data with sizes that only a run knows.
-_RULES = {
-    **dict.fromkeys(_WINDOWS, fold_padding),
-    "strided_slice": lambda call, shape: (
-        slice_before_padding(call, shape) or slice_of_dense(call, shape)
-    ),
-    "take": index_as_slice,
-    "image.resize2d": resize_as_products,
-    "nn.upsampling": resize_as_products,
-    "nn.softmax": minimum_for_sequence_mask,
-    "nn.group_norm": as_one_instance,
-    "nn.instance_norm": as_one_instance,
+_LAYER_NORM = _of_result(lambda new, old, now: as_layer_norm(old, now))
+_ABSORB = _of_result(lambda new, old, now: absorb(new, old))
+# The first that has an answer gives it.
+_RULES: dict[str, list[Rule]] = {
+    **{name: [_of_data(fold_padding, symbolic=True)] for name in _WINDOWS},
+    "strided_slice": [_of_data(slice_before_padding), _of_data(slice_of_dense)],
+    "take": [_of_data(index_as_slice), narrow_indices],
+    "image.resize2d": [_of_data(resize_as_products)],
+    "nn.upsampling": [_of_data(resize_as_products)],
+    "nn.softmax": [_of_data(minimum_for_sequence_mask)],
+    "nn.group_norm": [_of_data(as_one_instance)],
+    "nn.instance_norm": [_of_data(as_one_instance)],
+    "nn.batch_matmul": [
+        _of_result(as_dense),
+        _of_result(lambda new, old, now: untranspose(new)),
+    ],
+    "contrib_reverse_reshape": [
+        _of_result(lambda new, old, now: relay.reshape(new.args[0], static_shape(old)))
+    ],
+    "sum": [_of_result(lambda new, old, now: sum_as_additions(new, old))],
+    "where": [_of_result(lambda new, old, now: zero_for_nan(new, old))],
+    "divide": [_LAYER_NORM],
+    "multiply": [_LAYER_NORM, _ABSORB],
+    "add": [_ABSORB],
 }
 
 
-def restate(new: Call, old: Call, now: Callable[[Expr], Expr]) -> Expr | None:
+def restate(new: Call, old: Call, now: Now) -> Expr | None:
     """Return an expression for a call that oneDNN runs better, None if there is none.
 
     Parameters
@@ -42,25 +82,5 @@ def restate(new: Call, old: Call, now: Callable[[Expr], Expr]) -> Expr | None:
     now : callable
         Gives what stands for an expression of the old function.
     """
-    name = op_name(new)
-    if name in _RULES:
-        shape = shape_of(old.args[0])
-        if not shape or (None in shape and _RULES[name] is not fold_padding):
-            return None
-        return _RULES[name](new, shape)
-    shape = static_shape(old)
-    if shape is None:
-        return None
-    if name == "nn.batch_matmul":
-        return as_dense(new, old, now) or untranspose(new)
-    if name == "contrib_reverse_reshape":
-        return relay.reshape(new.args[0], shape)
-    if name == "sum":
-        return sum_as_additions(new, old)
-    if name == "where":
-        return zero_for_nan(new, old)
-    if name == "divide":
-        return as_layer_norm(old, now)
-    if name == "multiply":
-        return as_layer_norm(old, now) or absorb(new, old)
-    return absorb(new, old) if name == "add" else None
+    answers = (rule(new, old, now) for rule in _RULES.get(op_name(new) or "", ()))
+    return next((answer for answer in answers if answer is not None), None)

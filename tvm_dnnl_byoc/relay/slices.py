@@ -10,9 +10,11 @@ from ..ir import array_of, shape_of
 from .columns import columns_of_dense
 
 
-def slice_bounds(call: Call, shape: Sequence[int]) -> list[tuple[int, int]] | None:
-    """Return [begin, end) of a ``strided_slice`` for each axis; None if it has strides."""
-    attrs = call.attrs
+def slice_bounds(attrs, shape: Sequence[int]) -> list[tuple[int, int]] | None:
+    """Return [begin, end) for each axis from the attributes of a ``strided_slice``.
+
+    None if it has strides.
+    """
     if any(int(stride) != 1 for stride in attrs.strides or ()):
         return None
     bounds = [(0, size) for size in shape]
@@ -87,5 +89,5 @@ def index_as_slice(call: Call, shape: Sequence[int]) -> Expr | None:
 
 def slice_of_dense(call: Call, shape: Sequence[int]) -> Expr | None:
     """Return a ``strided_slice`` of a dense layer's columns as a layer; None if it is no such."""
-    bounds = slice_bounds(call, shape)
+    bounds = slice_bounds(call.attrs, shape)
     return bounds and columns_of_dense(call.args[0], shape, *zip(*bounds, strict=True))

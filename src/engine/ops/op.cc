@@ -28,6 +28,7 @@ const std::map<std::string, Builder> kBuilders = {
     {"quantize", build_quantize},
     {"dequantize", build_dequantize},
     {"concat", build_concat},
+    {"gather", build_gather},
     {"reshape", build_reshape},
     {"transpose", build_transpose},
     {"slice", build_slice},

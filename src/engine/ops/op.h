@@ -41,6 +41,7 @@ void build_resampling(PlanBuilder& b, const Node& node);
 void build_quantize(PlanBuilder& b, const Node& node);
 void build_dequantize(PlanBuilder& b, const Node& node);
 void build_concat(PlanBuilder& b, const Node& node);
+void build_gather(PlanBuilder& b, const Node& node);
 void build_reshape(PlanBuilder& b, const Node& node);
 void build_transpose(PlanBuilder& b, const Node& node);
 void build_slice(PlanBuilder& b, const Node& node);
