@@ -49,6 +49,7 @@ const std::map<std::string, Translate> kAnchors = {
     {"squeeze", translate_reshape},
     {"expand_dims", translate_reshape},
     {"nn.batch_flatten", translate_reshape},
+    {"reshape_like", translate_reshape_like},
     {"transpose", translate_transpose},
     {"strided_slice", translate_strided_slice},
     {"concatenate", translate_concatenate},

@@ -88,6 +88,7 @@ Anchor translate_softmax(const Source& s);
 Anchor translate_log_softmax(const Source& s);
 Anchor translate_reduction(const Source& s);
 Anchor translate_reshape(const Source& s);
+Anchor translate_reshape_like(const Source& s);
 Anchor translate_transpose(const Source& s);
 Anchor translate_strided_slice(const Source& s);
 Anchor translate_concatenate(const Source& s);

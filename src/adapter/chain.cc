@@ -37,7 +37,8 @@ std::pair<Dtypes, Dtypes> dtypes_of(const std::string& op) {
 
 Source make_source(const Call& call, GraphWriter* graph, const Resolve& resolve) {
   // The others are scales and zero points, or indices.
-  static const std::set<std::string> kFirstIsData = {"qnn.quantize", "qnn.dequantize", "take"};
+  static const std::set<std::string> kFirstIsData = {"qnn.quantize", "qnn.dequantize", "take",
+                                                     "reshape_like"};
   for (size_t i = 0; i < (kFirstIsData.count(call.op) ? 1 : call.args.size()); ++i)
     expect_dtype(call.op, call.args[i], dtypes_of(call.op).first);
   return {call, graph, resolve};

@@ -17,13 +17,20 @@ Ints axes_of_reshape(const Source& s) {
   Ints axes(result.size(), -1);
   if (s.op == "reshape") {
     const Ints codes = get_ints(s.attrs, "newshape");
-    // 0 keeps a dimension and a number replaces it; -2 keeps all that are left.
-    for (size_t i = 0; i < codes.size() && codes[i] >= -2; ++i) {
-      if (codes[i] == 0) axes[i] = static_cast<int64_t>(i);
-      if (codes[i] == -1 && result[i] == kUnknown) break;
-      if (codes[i] != -2) continue;
-      for (size_t j = i; j < result.size(); ++j) axes[j] = static_cast<int64_t>(j);
-      break;
+    // 0 keeps a dimension and a number replaces it; -2 keeps all that are left, -3 merges two, -4
+    // divides one into the two that follow.
+    size_t i = 0;
+    int64_t axis = 0;
+    for (size_t code = 0; code < codes.size(); ++code) {
+      if (codes[code] == -2) {
+        for (; i < result.size(); ++i) axes[i] = axis++;
+        break;
+      }
+      if (codes[code] == -1 && result[i] == kUnknown) break;
+      if (codes[code] == 0) axes[i] = axis;
+      axis += codes[code] == -3 ? 2 : 1;
+      i += codes[code] == -4 ? 2 : 1;
+      code += codes[code] == -4 ? 2 : 0;
     }
   } else if (s.op == "expand_dims") {
     const int64_t begin = normalized_axis(s, get_int(s.attrs, "axis"), result.size());
@@ -63,6 +70,26 @@ Anchor translate_reshape(const Source& s) {
              shape_text(s.shape(0)), " to ", shape_text(result));
     is_left = true;
   }
+  return {make_node("reshape", {s.id(0)}, {{"shape", sizes}}), ResultView(result)};
+}
+
+Anchor translate_reshape_like(const Source& s) {
+  const Ints src = s.shape(0), like = s.shape(1), result = s.result_shape();
+  const auto place = [&](const char* name, const Ints& shape) {
+    const auto rank = static_cast<int64_t>(shape.size());
+    const int64_t axis = has_attr(s.attrs, name) ? get_int(s.attrs, name) : rank;
+    return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank);
+  };
+  // What replaces [lhs_begin, lhs_end) of the data is [rhs_begin, rhs_end) of the other tensor.
+  const int64_t lhs_begin = place("lhs_begin", src), lhs_end = place("lhs_end", src),
+                rhs_begin = place("rhs_begin", like), rhs_end = place("rhs_end", like);
+  auto sizes = json::array();
+  for (int64_t axis = 0; axis < lhs_begin; ++axis) sizes.push_back({s.id(0), axis});
+  for (int64_t axis = rhs_begin; axis < rhs_end; ++axis) sizes.push_back({s.id(1), axis});
+  for (int64_t axis = lhs_end; axis < static_cast<int64_t>(src.size()); ++axis)
+    sizes.push_back({s.id(0), axis});
+  for (size_t i = 0; i < result.size(); ++i)
+    if (result[i] != kUnknown) sizes.at(i) = result[i];
   return {make_node("reshape", {s.id(0)}, {{"shape", sizes}}), ResultView(result)};
 }
 

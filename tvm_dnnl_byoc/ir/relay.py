@@ -94,10 +94,13 @@ def static_shape(expr: Expr) -> tuple[int, ...] | None:
 
 
 def same_type(a: Expr, b: Expr) -> bool:
-    """Whether two type-inferred expressions are tensors of one dtype and one static shape."""
+    """Whether two type-inferred expressions are tensors of one dtype and one known shape.
+
+    Sizes that have names are known to be the same.
+    """
     type_ = a.checked_type
     return (
         isinstance(type_, relay.TensorType)
-        and all(isinstance(size, tir.IntImm) for size in type_.shape)
+        and not any(isinstance(size, tir.Any) for size in type_.shape)
         and tvm.ir.structural_equal(type_, b.checked_type)
     )

@@ -49,8 +49,8 @@ _POST_OPS = (
     "nn.leaky_relu clip sigmoid tanh fast_tanh exp fast_exp log sqrt rsqrt abs negative"
 )
 _ALONE = (
-    "concatenate nn.batch_flatten reshape squeeze expand_dims transpose strided_slice take "
-    "qnn.quantize qnn.dequantize"
+    "concatenate nn.batch_flatten reshape squeeze expand_dims reshape_like transpose strided_slice "
+    "take qnn.quantize qnn.dequantize"
 )
 
 _OPERATORS = {

@@ -15,7 +15,8 @@ import numpy as np
 from tvm import relay
 from tvm.relay.expr import Call, Expr
 
-from ..ir import array_of, constant, op_name, static_shape
+from ..ir import array_of, constant, op_name, shape_of
+from .symbolic import sizes_of
 
 
 def as_layer_norm(old: Call, now: Callable[[Expr], Expr]) -> Call | None:
@@ -40,7 +41,7 @@ def as_layer_norm(old: Call, now: Callable[[Expr], Expr]) -> Call | None:
             shifted = _under_root(other) if centred.same_as(old.args[0]) else None
         epsilon = shifted and _epsilon(shifted, x, centred)
         if epsilon is not None:
-            channels = static_shape(x)[-1]
+            channels = shape_of(x)[-1]
             one, zero = np.ones(channels, "float32"), np.zeros(channels, "float32")
             return relay.nn.layer_norm(now(x), constant(one), constant(zero), epsilon=epsilon)
     return None
@@ -48,12 +49,12 @@ def as_layer_norm(old: Call, now: Callable[[Expr], Expr]) -> Call | None:
 
 def absorb(new: Call, old: Call) -> Call | None:
     """Return a layer normalisation times γ or plus β, one for each channel, as one; or None."""
-    shape = static_shape(old)
+    shape = sizes_of(old)
     for i in (0, 1):
         norm, other = new.args[i], new.args[1 - i]
         if op_name(norm) != "nn.layer_norm" or not (norm.attrs.center and norm.attrs.scale):
             continue
-        shapes = [static_shape(old.args[i]), static_shape(old.args[1 - i])]
+        shapes = [sizes_of(old.args[i]), sizes_of(old.args[1 - i])]
         x, gamma, beta = norm.args
         if shapes != [shape, shape[-1:]] or norm.attrs.axis % len(shape) != len(shape) - 1:
             continue
@@ -87,8 +88,8 @@ def _is_mean(expr: Expr) -> bool:
 
 def _is_along_last(expr: Call) -> bool:
     """Whether what a call computes is along the last axis, which stays, with 1."""
-    shape, attrs = static_shape(expr.args[0]), expr.attrs
-    if shape is None or attrs.axis is None or attrs.exclude or not attrs.keepdims:
+    shape, attrs = shape_of(expr.args[0]), expr.attrs
+    if not shape or shape[-1] is None or attrs.axis is None or attrs.exclude or not attrs.keepdims:
         return False
     last = len(shape) - 1
     return last > 0 and [int(axis) % len(shape) for axis in attrs.axis] == [last]

@@ -19,6 +19,7 @@ from .dynamic import has_unknown_sizes, name_of, standing_for
 from .products import as_matrices, combine_products
 from .qnn import has_qnn, qdq_of_qnn
 from .region_function import build_region
+from .sizes import forget_sizes, has_named_sizes, name_sizes
 from .views import sink_views
 from .widen import precision_of, widen
 
@@ -107,10 +108,11 @@ def partition(
         for var, function in _partitionable(result):
             result[var] = combine(function)
         result = relay.transform.InferType()(result)
-    functions = [
-        _partition(result, var, function, keep_light_regions, attrs)
-        for var, function in _partitionable(result)
-    ]
+    functions = []
+    for var, function in _partitionable(result):
+        functions.append(_partition(result, var, function, keep_light_regions, attrs))
+        if has_named_sizes(function):
+            result[var] = forget_sizes(result[var])
     return relay.transform.InferType()(result), functions
 
 
@@ -137,6 +139,7 @@ def canonical(mod: tvm.IRModule, params: dict | None = None) -> tuple[tvm.IRModu
     result = relay.transform.EliminateCommonSubexpr()(relay.transform.InferType()(result))
     precision = precision_of(function for _, function in _partitionable(result))
     for wanted, simplify in (
+        (has_unknown_sizes, lambda function: name_sizes(function) or function),
         (lambda function: precision != "f32", widen),
         (has_qnn, qdq_of_qnn),
         (lambda function: True, canonicalize),
@@ -206,10 +209,12 @@ def _partition(
             continue
         region = build_region(graph, groups[number])
         symbol = _free_name(mod, f"tvmgen_default_dnnl_{var.name_hint}_", number)
-        dynamic = has_unknown_sizes(region.function)
+        called = region.function
+        dynamic = has_unknown_sizes(called)
         if dynamic:
-            symbol = name_of(region.function.with_attr(attrs), symbol)
-        called = region.function.with_attr({"global_symbol": symbol, **attrs})
+            called = forget_sizes(called)
+            symbol = name_of(called.with_attr(attrs), symbol)
+        called = called.with_attr({"global_symbol": symbol, **attrs})
         if dynamic:
             called = standing_for(called)
         done.regions[symbol] = groups[number]

@@ -19,6 +19,7 @@ from tvm.relay.expr import Call, Expr
 
 from ..ir import array_of, constant, op_name, static_shape
 from ..passes.dataflow import count_uses, inputs_of, post_order, with_body, with_inputs
+from .symbolic import VIEWS, sizes_of
 
 
 def combine_products(function: relay.Function) -> relay.Function:
@@ -40,19 +41,19 @@ def combine_products(function: relay.Function) -> relay.Function:
 
 def _operands(result: Expr) -> list[Expr] | None:
     """Return the operands of rank 4 of a product that is written with reshapes; or None."""
-    product = result.args[0] if op_name(result) == "reshape" else None
+    product = result.args[0] if op_name(result) in VIEWS else None
     if op_name(product) != "nn.batch_matmul":
         return None
     if any(op_name(arg) != "reshape" for arg in product.args):
         return None
-    shape = static_shape(result)
-    merged = [static_shape(arg) for arg in product.args]
+    shape = sizes_of(result)
+    merged = [sizes_of(arg) for arg in product.args]
     operands = [arg.args[0] for arg in product.args]
-    shapes = [static_shape(operand) for operand in operands]
+    shapes = [sizes_of(operand) for operand in operands]
     if None in (shape, *merged, *shapes) or any(len(s) != 4 for s in (shape, *shapes)):
         return None
     batch = shape[:2]
-    fits = shape[2:] == static_shape(product)[1:] and all(
+    fits = shape[2:] == sizes_of(product)[1:] and all(
         s == (*batch, *m[1:]) for s, m in zip(shapes, merged, strict=True)
     )
     return operands if fits else None
@@ -61,11 +62,8 @@ def _operands(result: Expr) -> list[Expr] | None:
 def _function(result: Call, operands: list[Expr]) -> relay.Function:
     product = result.args[0]
     params = [relay.var(f"p{i}", type_annotation=e.checked_type) for i, e in enumerate(operands)]
-    merged = [
-        relay.reshape(param, static_shape(arg))
-        for param, arg in zip(params, product.args, strict=True)
-    ]
-    body = relay.reshape(with_inputs(product, merged), static_shape(result))
+    merged = [with_inputs(arg, [param]) for param, arg in zip(params, product.args, strict=True)]
+    body = relay.reshape_like(with_inputs(product, merged), params[0], 0, 1, 0, 2)
     transposed = {key: int(product.attrs[key]) for key in ("transpose_a", "transpose_b")}
     return relay.Function(params, body).with_attr({"op": "nn.batch_matmul", **transposed})
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from tvm import relay
 from tvm.relay.expr import Call, Expr
 
-from ..ir import op_name, shape_of, static_shape
+from ..ir import op_name, shape_of
 from .indices import narrow_indices
 from .layer_norm import absorb, as_layer_norm
 from .normalization import as_one_instance
@@ -15,6 +14,7 @@ from .resize import resize_as_products
 from .slices import index_as_slice, slice_of_dense
 from .softmax import minimum_for_sequence_mask, zero_for_nan
 from .sums import sum_as_additions
+from .symbolic import reshape, sizes_of
 
 Now = Callable[[Expr], Expr]
 Rule = Callable[[Call, Call, Now], Expr | None]
@@ -36,10 +36,10 @@ def _of_data(
 
 
 def _of_result(rule: Rule) -> Rule:
-    """Return a rule for calls that give float32 of known sizes."""
+    """Return a rule for calls that give float32, in sizes that are known or have names."""
 
     def apply(new: Call, old: Call, now: Now) -> Expr | None:
-        return None if static_shape(old) is None else rule(new, old, now)
+        return None if sizes_of(old) is None else rule(new, old, now)
 
     return apply
 
@@ -62,7 +62,9 @@ _RULES: dict[str, list[Rule]] = {
         _of_result(lambda new, old, now: untranspose(new)),
     ],
     "contrib_reverse_reshape": [
-        _of_result(lambda new, old, now: relay.reshape(new.args[0], static_shape(old)))
+        _of_result(
+            lambda new, old, now: reshape(new.args[0], sizes_of(old.args[0]) or (), sizes_of(old))
+        )
     ],
     "sum": [_of_result(lambda new, old, now: sum_as_additions(new, old))],
     "where": [_of_result(lambda new, old, now: zero_for_nan(new, old))],

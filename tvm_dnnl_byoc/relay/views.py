@@ -9,10 +9,9 @@ from collections import Counter
 from tvm import relay
 from tvm.relay.expr import Call, Expr
 
-from ..ir import array_of, constant, op_name, static_shape
+from ..ir import array_of, constant, op_name
 from ..passes.dataflow import count_uses, rewrite, with_body, with_inputs
-
-Shape = tuple[int, ...]
+from .symbolic import VIEWS, Sizes, reshape, sizes_of
 
 _UNARY = {
     *("nn.relu", "nn.leaky_relu", "clip", "sigmoid", "tanh", "fast_tanh", "exp", "fast_exp"),
@@ -40,14 +39,14 @@ class _Sinker:
         self.body = body
         self.old_uses = count_uses(body)
         # By rewritten expression: its shape, if it is float32; how often it is read.
-        self.shape: dict[Expr, Shape | None] = {}
+        self.shape: dict[Expr, Sizes | None] = {}
         self.uses: Counter[Expr] = Counter()
 
     def run(self) -> Expr:
         return rewrite(self.body, self.rule)
 
     def rule(self, new: Expr, old: Expr) -> Expr:
-        shape = static_shape(old)
+        shape = sizes_of(old)
         self.shape[new] = shape
         result = new
         if shape is not None and isinstance(new, Call):
@@ -56,21 +55,28 @@ class _Sinker:
         self.uses[result] += self.old_uses[old]
         return result
 
-    def reshape_once(self, call: Call, shape: Shape) -> Expr | None:
-        if op_name(call) != "reshape":
+    def reshape_once(self, call: Call, shape: Sizes) -> Expr | None:
+        if op_name(call) not in VIEWS:
             return None
         source = call.args[0]
         while self.shape.get(source) != shape:
-            inner = source.args[0] if op_name(source) == "reshape" else None
+            inner = source.args[0] if op_name(source) in VIEWS else None
             # Rows are kept for what works on them, though no rows before: the heads of attention.
-            if inner is None or (
-                self.same_rows(source, call) and not self.same_rows(inner, source)
+            if (
+                not inner
+                or not self.shape.get(inner)
+                or (self.same_rows(source, call) and not self.same_rows(inner, source))
             ):
-                return relay.reshape(source, shape)
+                return None if source.same_as(call.args[0]) else self.view(source, shape)
             source = inner
         return source
 
-    def sink(self, new: Call, shape: Shape) -> Expr | None:
+    def view(self, source: Expr, shape: Sizes) -> Expr | None:
+        """Return the reshape of a tensor; None if only ``reshape_like`` can say it."""
+        sizes = self.shape.get(source)
+        return reshape(source, sizes, shape) if sizes else None
+
+    def sink(self, new: Call, shape: Sizes) -> Expr | None:
         """Return a call of what is behind a view as the view of a call; None if there is none."""
         name = op_name(new)
         if name in _UNARY:
@@ -93,7 +99,7 @@ class _Sinker:
             return self.reshaped(_along_last(new, [source, *rest]), self.shape[source], shape)
         return None
 
-    def behind(self, call: Call, i: int, shape: Shape) -> Expr | None:
+    def behind(self, call: Call, i: int, shape: Sizes) -> Expr | None:
         """Sink views of argument i below an elementwise call; its others are numbers."""
         view = call.args[i]
         source = self.source(view)
@@ -108,9 +114,9 @@ class _Sinker:
         below = self.behind(inner, i, self.shape[source]) or inner
         self.shape[below] = self.shape[source]
         result = with_inputs(view, [below])
-        return relay.reshape(below, shape) if op_name(view) == "reshape" else result
+        return self.view(below, shape) if op_name(view) in VIEWS else result
 
-    def sink_binary(self, new: Call, shape: Shape) -> Expr | None:
+    def sink_binary(self, new: Call, shape: Sizes) -> Expr | None:
         sources = [self.source(arg) for arg in new.args]
         if None not in sources:
             same = self.shape[sources[0]] == self.shape[sources[1]]
@@ -119,6 +125,8 @@ class _Sinker:
         for i, source in enumerate(sources):
             if source is None or self.shape[new.args[i]] != shape:
                 continue
+            if _product_of(new.args[1 - i]) and not _product_of(source):
+                continue  # the sum goes into the product as it is
             other = self.as_operand(new.args[1 - i], source, new.args[i])
             if other is not None:
                 args = [source, other] if i == 0 else [other, source]
@@ -129,14 +137,14 @@ class _Sinker:
         """Return the other operand of what reads a view as one of what reads its source."""
         shape = self.shape.get(expr)
         if shape == self.shape[view] and array_of(expr) is None:
-            return relay.reshape(expr, self.shape[source])
+            return self.view(expr, self.shape[source])
         if self.same_rows(source, view) and self.is_row(expr, self.shape[view][-1]):
             return _flat(expr, shape, self.shape[view][-1])
         return None
 
     def source(self, expr: Expr | None) -> Expr | None:
         """Return what a reshape reads; None for one that makes a product one of rank 4."""
-        source = expr.args[0] if op_name(expr) == "reshape" else None
+        source = expr.args[0] if op_name(expr) in VIEWS else None
         if source is None or not self.shape.get(source):
             return None
         batched = op_name(source) == "nn.batch_matmul" and len(self.shape[expr]) == 4
@@ -153,9 +161,16 @@ class _Sinker:
         shape = self.shape.get(expr) if array is None else array.shape
         return bool(shape) and set(shape[:-1]) <= {1} and shape[-1] == size
 
-    def reshaped(self, call: Expr, shape: Shape, wanted: Shape) -> Expr:
+    def reshaped(self, call: Expr, shape: Sizes, wanted: Sizes) -> Expr | None:
         self.shape[call] = shape
-        return relay.reshape(call, wanted)
+        return self.view(call, wanted)
+
+
+def _product_of(expr: Expr) -> Expr | None:
+    """Return the matrix product that an expression is, but for what is elementwise after it."""
+    while op_name(expr) in (*_UNARY, *_BINARY, "nn.bias_add"):
+        expr = next((arg for arg in expr.args if array_of(arg) is None), expr.args[0])
+    return expr if op_name(expr) in ("nn.dense", "nn.batch_matmul") else None
 
 
 def _is_number(expr: Expr) -> bool:
@@ -168,7 +183,7 @@ def _scalar(number: Expr) -> Expr:
     return constant(array.reshape(())) if array.ndim else number
 
 
-def _flat(expr: Expr, shape: Shape | None, size: int) -> Expr:
+def _flat(expr: Expr, shape: Sizes | None, size: int) -> Expr:
     array = array_of(expr)
     if array is not None:
         return constant(array.reshape(size)) if array.ndim > 1 else expr
