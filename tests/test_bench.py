@@ -397,7 +397,7 @@ def test_tuned_backend_takes_the_records_of_its_network(tmp_path):
     params = {"kernel": tvm.nd.array(kernel)}
     (tmp_path / "relay.json").write_text(tvm.ir.save_json(module))
     (tmp_path / "relay.params").write_bytes(tvm.runtime.save_param_dict(params))
-    models.save_inputs({models.INPUT_NAME: data}, tmp_path)
+    models.save_inputs([{models.INPUT_NAME: data}], tmp_path)
 
     records = tmp_path / "records.json"
     options = BuildOptions(threads=1, tuning_records=str(records), tuning_trials=1)
@@ -559,7 +559,7 @@ def test_script_end_to_end(tmp_path):
         ),
         pytest.param(
             ["--models", "bert_base_12"],
-            "expected one of this benchmark's 4 names, such as bert_base_128, ",
+            "expected one of this benchmark's 6 names, such as bert_base_128, ",
             marks=needs_transformers,
         ),
     ],
@@ -571,22 +571,24 @@ def test_transformers_have_backends_and_names_of_their_own(arguments, message):
 
 
 @needs_transformers
-def test_transformers_end_to_end(tmp_path):
+@pytest.mark.parametrize(("model", "batch"), [("bert_tiny_32", 2), ("bert_tiny_mixed", 1)])
+def test_transformers_end_to_end(model, batch, tmp_path):
     store = tmp_path / "result.json"
     finished = run_script(
-        *("--models", "bert_tiny_32", "--precision", "f32,bf16", "--batch-size", "2"),
+        *("--models", model, "--precision", "f32,bf16", "--batch-size", str(batch)),
         *("--backends", "dnnl,onnxruntime,openvino,torch"),
         *("--warmup", "1", "--runs", "2", "--rounds", "1", "--json", str(store)),
         script=TRANSFORMERS_SCRIPT,
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "sequences/s" in finished.stdout
-    (model,) = BenchmarkResult.read_json(store).models
-    errors = {result.backend: result.max_error for result in model.backends}
+    (result,) = BenchmarkResult.read_json(store).models
+    errors = {backend.backend: backend.max_error for backend in result.backends}
     assert set(errors) == {
         *("dnnl", "dnnl-bf16", "onnxruntime", "openvino", "openvino-bf16", "torch", "torch-bf16")
     }
     for name, error in errors.items():
         # PyTorch in bf16 also normalises in bf16.
         assert error < (1e-4 if not name.endswith("bf16") else 5e-2), name
-    assert model.find("dnnl").facts["regions"] == 1
+    assert result.find("dnnl").facts["regions"] == 1
+    assert result.find("dnnl").deployment.error is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -181,7 +182,7 @@ def save(prepared: PreparedModel, directory: Path) -> None:
     mx.model.save_checkpoint(
         str(directory / "mxnet"), 0, prepared.symbol, prepared.arg_params, prepared.aux_params
     )
-    save_inputs({INPUT_NAME: prepared.data}, directory)
+    save_inputs([{INPUT_NAME: prepared.data}], directory)
     np.save(directory / "reference.npy", prepared.reference)
     with conversion.attempt(directory, TO_RELAY):
         save_relay(*to_relay(prepared), directory)
@@ -206,7 +207,7 @@ def save_quantized(directory: Path, seed: int) -> None:
 
     with conversion.attempt(directory, _QUANTIZATION):
         module, params = load_relay(directory)
-        data = load_inputs(directory)[INPUT_NAME]
+        data = load_inputs(directory)[0][INPUT_NAME]
         rng = np.random.default_rng(seed)
         inputs = [data, *(rng.standard_normal(data.shape, np.float32) for _ in range(3))]
         quantized = convert(module, params, calibrate(module, params, inputs, "minmax"))
@@ -228,15 +229,22 @@ def find_quantized(directory: Path) -> Path:
     return directory / QUANTIZED_ONNX
 
 
-def save_inputs(inputs: dict[str, np.ndarray], directory: Path) -> None:
-    """Write the network's inputs, by name, for `load_inputs`."""
-    np.savez(directory / INPUTS, **inputs)
+def save_inputs(calls: Sequence[dict[str, np.ndarray]], directory: Path) -> None:
+    """Write the inputs, by name, of each call of the network that one inference is."""
+    arrays = {f"{i} {name}": array for i, call in enumerate(calls) for name, array in call.items()}
+    np.savez(directory / INPUTS, **arrays)
 
 
-def load_inputs(directory: Path) -> dict[str, np.ndarray]:
+def load_inputs(directory: Path) -> list[dict[str, np.ndarray]]:
     """Read what `save_inputs` wrote, in the same order."""
-    with np.load(directory / INPUTS) as inputs:
-        return dict(inputs)
+    calls: list[dict[str, np.ndarray]] = []
+    with np.load(directory / INPUTS) as arrays:
+        for key, array in arrays.items():
+            number, name = key.split(" ", 1)
+            if int(number) == len(calls):
+                calls.append({})
+            calls[-1][name] = array
+    return calls
 
 
 def save_relay(module: tvm.IRModule, params: dict[str, tvm.nd.NDArray], directory: Path) -> None:

@@ -39,7 +39,7 @@ def _build(backend: str, model: str, seed: int, directory: Path, threads: int):
         relax.import_package()  # before torch, so that its OpenMP is told how to wait
     network, data = torch_models.load(model, seed)
     if backend.startswith("torch"):
-        return torch.compile_network(network, [data], threads, backend == "torch-inductor")
+        return torch.compile_network(network, [[data]], threads, backend == "torch-inductor")
     if backend == "relax":
         return relax.build_default(network, data)
     return relax.build_dnnl(network, data, "bf16" if backend == "dnnl-bf16" else "f32")

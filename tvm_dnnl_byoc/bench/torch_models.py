@@ -57,7 +57,7 @@ def prepare(name: str, seed: int, directory: Path) -> None:
     import torch
 
     network, data = load(name, seed)
-    models.save_inputs({models.INPUT_NAME: data.numpy()}, directory)
+    models.save_inputs([{models.INPUT_NAME: data.numpy()}], directory)
     with torch.no_grad():
         np.save(directory / "reference.npy", network(data).numpy())
         torch.onnx.export(

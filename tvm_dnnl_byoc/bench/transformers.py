@@ -14,6 +14,7 @@ _STATE, _NAME = "network.pt", "network.txt"
 FILES = (_STATE, _NAME)  # PyTorch's
 _OPSET = 17
 _VOCABULARY = 30522
+_AXES = {0: "batch", 1: "length"}
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Encoder:
     sequence : int
         Tokens of each sequence; a part of them is padding.
     layers, hidden, heads, inner : int
+    lengths : tuple of int
+        Instead: one inference is a call for each, of sequences without padding. Then the network
+        that the backends get is one of any batch and length.
     """
 
     sequence: int
@@ -32,13 +36,19 @@ class Encoder:
     hidden: int = 768
     heads: int = 12
     inner: int = 3072
+    lengths: tuple[int, ...] = ()
 
 
 _ENCODERS = {
     "bert_base_128": Encoder(128),
     "bert_base_384": Encoder(384),
     "minilm_128": Encoder(128, layers=6, hidden=384, inner=1536),
-    "bert_tiny_32": Encoder(32, layers=2, hidden=128, heads=2, inner=512),  # for tests
+    "minilm_mixed": Encoder(
+        128, layers=6, hidden=384, inner=1536, lengths=(9, 16, 23, 31, 45, 62, 87, 128)
+    ),
+    # For tests.
+    "bert_tiny_32": Encoder(32, layers=2, hidden=128, heads=2, inner=512),
+    "bert_tiny_mixed": Encoder(32, layers=2, hidden=128, heads=2, inner=512, lengths=(7, 32, 15)),
 }
 
 
@@ -71,17 +81,16 @@ def prepare_and_save(name: str, batch_size: int, seed: int, directory: Path) -> 
     encoder = _ENCODERS[name]
     network = instantiate(name)
     _randomise(network, seed)
-    inputs = _inputs(encoder, batch_size, np.random.default_rng(seed))
+    calls = _inputs(encoder, batch_size, np.random.default_rng(seed))
+    inputs = calls[-1]
     tensors = tuple(map(torch.from_numpy, inputs.values()))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about what tracing makes constant
-        np.save(directory / "reference.npy", network(*tensors).numpy())
-        models.save_inputs(inputs, directory)
+        answers = [network(*map(torch.from_numpy, call.values())).numpy() for call in calls]
+        np.save(directory / "reference.npy", np.concatenate(answers, axis=1))
+        models.save_inputs(calls, directory)
         torch.save(network.state_dict(), directory / _STATE)
         (directory / _NAME).write_text(name)
-        traced = torch.jit.trace(network, tensors)
-        with conversion.attempt(directory, models.TO_RELAY):
-            models.save_relay(*_to_relay(traced, inputs), directory)
         with onnx_export.attempt(directory) as file:
             torch.onnx.export(
                 network,
@@ -90,8 +99,17 @@ def prepare_and_save(name: str, batch_size: int, seed: int, directory: Path) -> 
                 opset_version=_OPSET,
                 input_names=list(inputs),
                 output_names=["hidden"],
+                dynamic_axes=dict.fromkeys([*inputs, "hidden"], _AXES) if encoder.lengths else None,
                 dynamo=False,
             )
+        with conversion.attempt(directory, models.TO_RELAY):
+            # TVM's PyTorch frontend knows no unknown sizes.
+            module, params = (
+                _of_any_size(file, inputs)
+                if encoder.lengths
+                else _to_relay(torch.jit.trace(network, tensors), inputs)
+            )
+            models.save_relay(module, params, directory)
     return list(inputs["ids"].shape)
 
 
@@ -145,13 +163,27 @@ def _randomise(network, seed: int) -> None:
                 parameter.normal_(0, 0.04, generator=generator)
 
 
-def _inputs(encoder: Encoder, batch_size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _inputs(
+    encoder: Encoder, batch_size: int, rng: np.random.Generator
+) -> list[dict[str, np.ndarray]]:
+    if encoder.lengths:
+        shapes = [(batch_size, length) for length in encoder.lengths]
+        return [
+            {"ids": rng.integers(0, _VOCABULARY, shape), "mask": np.ones(shape, np.int64)}
+            for shape in shapes
+        ]
     shape = (batch_size, encoder.sequence)
     lengths = rng.integers(encoder.sequence // 2, encoder.sequence, (batch_size, 1))
-    return {
-        "ids": rng.integers(0, _VOCABULARY, shape),
-        "mask": (np.arange(encoder.sequence) < lengths).astype(np.int64),
-    }
+    mask = (np.arange(encoder.sequence) < lengths).astype(np.int64)
+    return [{"ids": rng.integers(0, _VOCABULARY, shape), "mask": mask}]
+
+
+def _of_any_size(file: Path, inputs: dict[str, np.ndarray]):
+    import onnx
+    from tvm import relay
+
+    shapes = {name: (relay.Any(), relay.Any()) for name in inputs}
+    return relay.frontend.from_onnx(onnx.load(file), shapes, freeze_params=True)
 
 
 def _to_relay(traced, inputs: dict[str, np.ndarray]):

@@ -122,6 +122,8 @@ class Worker:
     def profile(self, runs: int) -> dict:
         """The steps of each region of backend dnnl, timed over `runs` runs."""
         package = backends.import_package()
+        if self._network.library is None:
+            raise ValueError("expected one plan of the network, got one for each length")
         return {"regions": package.profile(self._network.library, runs)}
 
     def _compare(self, directory: str) -> float:

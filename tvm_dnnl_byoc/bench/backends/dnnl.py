@@ -13,7 +13,7 @@ from .network import BuildOptions, Network
 
 
 def build(directory: Path, options: BuildOptions, precision: str = "f32") -> Network:
-    """Partition the network and build it for the graph executor."""
+    """Partition the network and build it for the graph executor, or the VM if its sizes vary."""
     package = import_package()
     from ...relay.flops import count_multiply_adds, count_regions
 
@@ -22,21 +22,23 @@ def build(directory: Path, options: BuildOptions, precision: str = "f32") -> Net
         if precision == "int8"
         else models.load_relay(directory)
     )
+    dynamic = tvm.is_dynamic(module)
     begin = time.perf_counter()
     module = package.partition_for_dnnl(
         module, params, precision=None if precision == "int8" else precision
     )
     partition_seconds = time.perf_counter() - begin
-    network = tvm.build_graph_executor(module, None, directory, begin)
+    build_for = tvm.build_vm if dynamic else tvm.build_graph_executor
+    network = build_for(module, None, directory, begin)
     info = package.build_info()
     network.versions["onednn"] = f"{info['onednn']} ({info['isa']}, {info['runtime']})"
-    count = count_multiply_adds(module)
     network.facts |= {
         "partition_seconds": partition_seconds,
         "regions": count_regions(module),
-        "multiply_adds": count.total,
-        "offloaded_share": count.share,
     }
+    if not dynamic:
+        count = count_multiply_adds(module)
+        network.facts |= {"multiply_adds": count.total, "offloaded_share": count.share}
     return network
 
 

@@ -14,7 +14,7 @@ def build(directory: Path, options: BuildOptions) -> Network:
     """Load the network and let MXNet fuse it; a deployment does the same."""
     import mxnet as mx
 
-    data = mx.nd.array(models.load_inputs(directory)[models.INPUT_NAME])
+    data = mx.nd.array(models.load_inputs(directory)[0][models.INPUT_NAME])
     network = models.load_mxnet(directory)
     begin = time.perf_counter()
     network.optimize_for(data, backend="MKLDNN", static_alloc=True, static_shape=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,6 +83,11 @@ class Backend:
     load: Callable[[Path, BuildOptions], Network]
     tuned: bool = False
     zoos: tuple[str, ...] = ("gluoncv", "transformers")
+
+
+def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the outputs of an inference's calls as one: of one sequence each, along the length."""
+    return np.concatenate(outputs, axis=1) if len(outputs) > 1 else outputs[0]
 
 
 def link(directory: Path, folder: Path, names: Iterable[str]) -> None:

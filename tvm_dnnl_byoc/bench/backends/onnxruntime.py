@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import models, onnx_export
-from .network import BuildOptions, Network, link
+from .network import BuildOptions, Network, joined, link
 
 
 def build(directory: Path, options: BuildOptions) -> Network:
@@ -25,19 +25,38 @@ def build(directory: Path, options: BuildOptions) -> Network:
     session = ort.InferenceSession(str(model), settings, providers=["CPUExecutionProvider"])
     build_seconds = time.perf_counter() - begin
 
-    # Both ends are bound to memory of ONNX Runtime's, so that a run copies and allocates nothing.
-    binding = session.io_binding()
-    (result,) = session.get_outputs()
-    for name, array in models.load_inputs(directory).items():
-        data = ort.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype)
-        data.update_inplace(array)
-        binding.bind_ortvalue_input(name, data)
-    output = ort.OrtValue.ortvalue_from_shape_and_type(result.shape, np.float32)
-    binding.bind_ortvalue_output(result.name, output)
+    bindings, outputs = zip(
+        *(_bind(session, call) for call in models.load_inputs(directory)), strict=True
+    )
+
+    def run() -> None:
+        for binding in bindings:
+            session.run_with_iobinding(binding)
+
     return Network(
-        run=lambda: session.run_with_iobinding(binding),
-        output=output.numpy,
+        run=run,
+        output=lambda: joined([output.numpy() for output in outputs]),
         build_seconds=build_seconds,
         versions={"onnxruntime": ort.__version__},
         export=lambda folder: link(directory, folder, [model.name]),
     )
+
+
+def _bind(session, call: dict[str, np.ndarray]):
+    """Bind both ends to memory of ONNX Runtime's, so that a run copies and allocates nothing."""
+    import onnxruntime as ort
+
+    binding = session.io_binding()
+    (result,) = session.get_outputs()
+    for name, array in call.items():
+        data = ort.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype)
+        data.update_inplace(array)
+        binding.bind_ortvalue_input(name, data)
+    # A size with a name is the input's along the same axis.
+    shape = [
+        size if isinstance(size, int) else array.shape[axis]
+        for axis, size in enumerate(result.shape)
+    ]
+    output = ort.OrtValue.ortvalue_from_shape_and_type(shape, np.float32)
+    binding.bind_ortvalue_output(result.name, output)
+    return binding, output

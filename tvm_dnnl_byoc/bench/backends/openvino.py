@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from .. import models, onnx_export
-from .network import BuildOptions, Network
+from .network import BuildOptions, Network, joined
 
 _IR = "network.xml"  # the weights are in a .bin beside it
 
@@ -41,13 +41,22 @@ def _compile(model: Path, directory: Path, options: BuildOptions, precision: str
     }
     begin = time.perf_counter()
     compiled = ov.Core().compile_model(str(model), "CPU", settings)
-    request = compiled.create_infer_request()
+    calls = models.load_inputs(directory)
+    requests = [compiled.create_infer_request() for _ in calls]
     build_seconds = time.perf_counter() - begin
-    for name, array in models.load_inputs(directory).items():
-        request.get_tensor(name).data[:] = array
+    for request, call in zip(requests, calls, strict=True):
+        for name, array in call.items():
+            tensor = request.get_tensor(name)
+            tensor.shape = array.shape
+            tensor.data[:] = array
+
+    def run() -> None:
+        for request in requests:
+            request.infer(share_outputs=True)
+
     return Network(
-        run=lambda: request.infer(share_outputs=True),
-        output=lambda: request.get_output_tensor().data,
+        run=run,
+        output=lambda: joined([request.get_output_tensor().data for request in requests]),
         build_seconds=build_seconds,
         versions={"openvino": ov.__version__.partition("-")[0]},
     )

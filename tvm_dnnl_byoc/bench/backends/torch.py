@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import models, transformers
-from .network import BuildOptions, Network, link
+from .network import BuildOptions, Network, joined, link
 
 if TYPE_CHECKING:
     import torch
@@ -21,18 +21,24 @@ def build(
     import torch
 
     network = transformers.load_torch(directory)
-    inputs = [torch.from_numpy(array) for array in models.load_inputs(directory).values()]
+    calls = [
+        [torch.from_numpy(array) for array in call.values()]
+        for call in models.load_inputs(directory)
+    ]
     if precision == "bf16":
         network = network.bfloat16()
-    result = compile_network(network, inputs, options.threads, compiled)
+    result = compile_network(network, calls, options.threads, compiled)
     result.export = lambda folder: link(directory, folder, transformers.FILES)
     return result
 
 
 def compile_network(
-    network: torch.nn.Module, inputs: Sequence[torch.Tensor], threads: int, compiled: bool = False
+    network: torch.nn.Module,
+    calls: Sequence[Sequence[torch.Tensor]],
+    threads: int,
+    compiled: bool = False,
 ) -> Network:
-    """Compile a network of torch's if that is wanted, and run it once."""
+    """Compile a network of torch's if that is wanted, and run it once; `calls`: their inputs."""
     import torch
 
     torch.set_num_threads(threads)
@@ -46,12 +52,12 @@ def compile_network(
 
     def run() -> None:
         with torch.inference_mode(not compiled), torch.no_grad():
-            outputs[:] = [network(*inputs)]
+            outputs[:] = [network(*inputs) for inputs in calls]
 
     run()
     return Network(
         run=run,
-        output=lambda: outputs[0].float().numpy(),
+        output=lambda: joined([output.float().numpy() for output in outputs]),
         build_seconds=time.perf_counter() - begin,
         versions={"torch": torch.__version__},
     )
