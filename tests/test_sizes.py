@@ -1,5 +1,7 @@
 """Sizes by name: what ONNX computes of shapes, followed, and encoders of any batch and length."""
 
+import itertools
+
 import numpy as np
 import onnx
 import pytest
@@ -219,6 +221,46 @@ def test_sizes_do_not_grow():
     sizes = [size for type_ in types if hasattr(type_, "shape") for size in type_.shape]
     assert any(isinstance(size, tvm.tir.Var) for size in sizes)
     assert not any(isinstance(size, tvm.tir.FloorDiv) for size in sizes)
+
+
+def shapes_like(m):
+    """Reshapes whose shapes are computed in other ways than an encoder's."""
+    shape = m.Shape("x")
+    length = m.Slice(shape, np.int64([1]), np.int64([2]))
+    rows = m.ReduceProd(m.Slice(shape, np.int64([0]), np.int64([2])), keepdims=1)
+    yield m.Concat(rows, np.int64([WIDTH]), axis=0)
+    yield m.Concat(np.int64([0]), np.int64([-1]), axis=0)
+    yield m.Concat(np.int64([-1]), m.Sub(np.int64([9]), np.int64([1])), axis=0)
+    yield m.ScatterElements(np.int64([0, WIDTH]), np.int64([0]), rows)
+    # No code says these.
+    yield m.Concat(length, np.int64([-1]), axis=0)
+    yield m.Concat(m.Mul(length, np.int64([2])), np.int64([-1]), axis=0)
+    # Beyond what is followed: sums of sizes, and numbers that only a run has.
+    yield m.Concat(m.Sub(m.Add(length, np.int64([3])), np.int64([3])), np.int64([-1]), axis=0)
+    yield m.Concat(m.Cast(m.Cast(length, to=1), to=7), np.int64([-1]), axis=0)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_shapes(number):
+    m = Model(x=(onnx.TensorProto.FLOAT, ["batch", "length", WIDTH]))
+    y = linear(m, "x", WIDTH, WIDTH, 1)
+    *_, shape = itertools.islice(shapes_like(m), number + 1)
+    machine = Machine(m, m.Relu(m.Reshape(y, shape)))
+    assert ("dyn.reshape" in offloaded(machine.partitioned)[1]) == (number >= 4)
+    for batch, length in ((2, 4), (4, 6), (1, 1), (2, 4)):
+        machine.check(x=random(batch, length, WIDTH))
+
+
+@pytest.mark.parametrize("last", [5, 2**40, -1])
+def test_a_slice_of_an_unknown_length(last):
+    """A run may have less than that."""
+    m = Model(x=(onnx.TensorProto.FLOAT, ["batch", "length", WIDTH]))
+    stop = m.Mul(m.sizes("x", 1), np.int64([last]))  # a tensor that is not known to be constant
+    stop = m.ScatterElements(np.int64([last]), np.int64([0]), stop)
+    y = m.Slice("x", np.int64([0]), stop, np.int64([1]))
+    machine = Machine(m, linear(m, y, WIDTH, WIDTH, 1))
+    for batch, length in ((2, 4), (3, 5), (1, 9)):
+        machine.check(x=random(batch, length, WIDTH))
 
 
 def test_a_shape_that_is_data_stays():

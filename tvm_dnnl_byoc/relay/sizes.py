@@ -13,6 +13,7 @@ run in which one of them is 1, the engine broadcasts, as it goes by the tensors 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import starmap
 
 import numpy as np
 import tvm
@@ -36,6 +37,7 @@ from .symbolic import (
 )
 
 _SIZED = "dnnl_byoc.sized"
+_LARGEST = np.iinfo(np.int32).max  # as an end, it means all
 _CONTROL_FLOW = (relay.If, relay.Let, relay.Match, relay.Function)
 _BROADCASTING = {
     *("add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "where", "equal"),
@@ -199,25 +201,37 @@ class _Namer:
 
     def wanted(self, call: Call) -> tuple[Size | None, ...] | None:
         """Return the shape of the result of an operator that is given it as numbers."""
-        name = op_name(call)
-        sizes = self.sizes(call.args[0]) if (name or "").startswith("dyn.") else None
-        if name == "dyn.broadcast_to":
-            return tuple(self.numbers[call.args[1]])
-        if name == "dyn.reshape":
-            wanted = list(self.numbers[call.args[1]])
-            for axis, size in enumerate(wanted):
-                if size == 0:
-                    wanted[axis] = sizes[axis]
-            if -1 in wanted and None not in (*wanted, *sizes):
-                rest = count([size for size in wanted if size != -1])
-                wanted[wanted.index(-1)] = quotient(count(sizes), rest)
-            return tuple(wanted)
-        if name == "dyn.strided_slice":
-            return self.sizes_of_slice(call, sizes)
-        if name == "arange":
-            start, stop, step = (self.numbers[arg].item() for arg in call.args)
-            return (stop,) if start == 0 and step == 1 and isinstance(stop, Product) else None
-        return None
+        rule = {
+            "dyn.broadcast_to": self.sizes_of_broadcast,
+            "dyn.reshape": self.sizes_of_reshape,
+            "dyn.strided_slice": self.sizes_of_slice,
+            "arange": self.sizes_of_range,
+        }.get(op_name(call) or "")
+        return rule and rule(call)
+
+    def sizes_of_broadcast(self, call: Call):
+        numbers = self.numbers.get(call.args[1])
+        return None if numbers is None else tuple(numbers)
+
+    def sizes_of_reshape(self, call: Call):
+        numbers, sizes = self.numbers.get(call.args[1]), self.sizes(call.args[0])
+        if numbers is None:
+            return None
+        wanted = [
+            (sizes[axis] if axis < len(sizes) else None) if size == 0 else size
+            for axis, size in enumerate(numbers)
+        ]
+        if -1 in wanted and None not in (*wanted, *sizes):
+            rest = count([size for size in wanted if size != -1])
+            wanted[wanted.index(-1)] = quotient(count(sizes), rest)
+        return tuple(wanted)
+
+    def sizes_of_range(self, call: Call):
+        numbers = [self.numbers.get(arg) for arg in call.args]
+        if any(number is None for number in numbers):
+            return None
+        start, stop, step = (number.item() for number in numbers)
+        return (stop,) if start == 0 and step == 1 and isinstance(stop, Product) else None
 
     def shape_by_inputs(self, call: Call) -> Expr:
         """Return the shape of a tensor by those of the inputs, so that it can be had before it."""
@@ -243,17 +257,15 @@ class _Namer:
         self.note(together)
         return relay.concatenate(together, 0)
 
-    def sizes_of_slice(self, call: Call, sizes: tuple[Size | None, ...]):
+    def sizes_of_slice(self, call: Call):
         """Return what a slice leaves that begins at the beginning."""
+        sizes = self.sizes(call.args[0])
         begin, end, strides = (self.numbers.get(arg) for arg in call.args[1:4])
         if any(numbers is None for numbers in (begin, end, strides)):
             return None
         if len(end) != len(sizes) or set(strides) != {1} or set(begin) != {0}:
             return None
-        return tuple(
-            size if isinstance(size, int) and isinstance(last, int) and last >= size else last
-            for size, last in zip(sizes, end, strict=True)
-        )
+        return tuple(starmap(_cut, zip(sizes, end, strict=True)))
 
     def reshape(self, data: Expr, wanted: Sizes) -> Expr | None:
         sizes = self.sizes(data)
@@ -318,6 +330,15 @@ class _Namer:
         return rule(expr.attrs, *args)
 
 
+def _cut(size: Size | None, end: Size | None) -> Size | None:
+    """Return how much there is up to an end; of a known size, a named end is taken to be inside."""
+    if isinstance(end, int):
+        if end >= _LARGEST or end == size:
+            return size
+        return min(size, end) if isinstance(size, int) and end >= 0 else None
+    return end if end == size or isinstance(size, int) else None
+
+
 def _is_one(expr: tir.PrimExpr) -> bool:
     return isinstance(expr, tir.IntImm) and int(expr) == 1
 
@@ -378,8 +399,25 @@ def _prod(attrs, numbers):
     return None if None in numbers.flat else count(list(numbers.flat))
 
 
+def _times(a: Size, b: Size) -> Size | None:
+    # A size is at least 1.
+    return None if any(isinstance(x, int) and x < 0 for x in (a, b)) and a * b != 0 else a * b
+
+
+def _are_known(numbers: np.ndarray) -> bool:
+    return all(isinstance(number, int) for number in numbers.flat)
+
+
+def _take(attrs, numbers, index):
+    if not _are_known(index) or attrs.mode == "wrap":
+        return None
+    return np.take(numbers, index.astype(int), mode="clip")
+
+
 def _scatter(attrs, data, indices, updates):
-    if None in indices.flat:
+    if not _are_known(indices) or attrs.reduction != "update":
+        return None
+    if any(not 0 <= i < len(data) for i in indices.flat):
         return None
     result = data.copy()
     result[indices.astype(int)] = updates
@@ -396,15 +434,13 @@ _NUMBERS: dict[str, Callable] = {
     "expand_dims": lambda attrs, numbers: numbers,
     "squeeze": lambda attrs, numbers: numbers,
     "reshape": lambda attrs, numbers: numbers,
-    "take": lambda attrs, numbers, index: (
-        None if None in index.flat else np.take(numbers, index.astype(int))
-    ),
+    "take": _take,
     "strided_slice": _slice,
     "scatter_elements": _scatter,
     "prod": _prod,
     "where": _where,
     "maximum": _each(_maximum),
-    "multiply": _each(lambda a, b: a * b),
+    "multiply": _each(_times),
     "add": _both(lambda a, b: a + b),
     "subtract": _both(lambda a, b: a - b),
     "equal": _each(_are_equal),
