@@ -98,17 +98,20 @@ def add(x: Expr, y: Expr) -> Expr:
 
 
 def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
-    """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
-    return static_shape(expr)
+    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+    type_ = expr.checked_type
+    if not isinstance(type_, TensorType) or type_.dtype != "float32" or type_.shape is None:
+        return None
+    return tuple(size if isinstance(size, int) else None for size in type_.shape)
 
 
 def static_shape(expr: Expr) -> tuple[int, ...] | None:
     """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
-    type_ = expr.checked_type
-    return type_.shape if isinstance(type_, TensorType) and type_.dtype == "float32" else None
+    shape = shape_of(expr)
+    return None if shape is None or None in shape else shape
 
 
 def same_type(a: Expr, b: Expr) -> bool:
-    """Whether two expressions are tensors of one dtype and one static shape."""
+    """Whether two expressions are tensors of one dtype and of the same sizes in every run."""
     type_ = a.checked_type
     return isinstance(type_, TensorType) and type_.shape is not None and type_ == b.checked_type
