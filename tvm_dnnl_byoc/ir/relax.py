@@ -4,6 +4,8 @@ Relax binds each value to a variable, and its classes differ from release to rel
 functions are read into expressions of our own, which know the variables that they stand for.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import tvm
 
@@ -33,9 +35,13 @@ __all__ = [
     "array_of",
     "call_function",
     "constant",
+    "instance_norm",
+    "layer_norm",
+    "multiply",
     "op_name",
     "parameter",
     "refusal",
+    "reshape",
     "same_type",
     "shape_of",
     "static_shape",
@@ -95,6 +101,31 @@ def parameter(name: str, stands_for: Expr) -> Var:
 def add(x: Expr, y: Expr) -> Expr:
     """Return x + y, which has the type of x."""
     return Call(Op("add"), [x, y], checked_type=x.checked_type)
+
+
+def multiply(x: Expr, y: Expr) -> Expr:
+    """Return x · y, which has the type of x."""
+    return Call(Op("multiply"), [x, y], checked_type=x.checked_type)
+
+
+def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:
+    """Return x in another shape."""
+    return Call(Op("reshape"), [x], checked_type=TensorType(shape, x.checked_type.dtype))
+
+
+def layer_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
+    """Return x normalised along its last axis."""
+    return _normalised("nn.layer_norm", x, gamma, beta, axis=-1, epsilon=epsilon)
+
+
+def instance_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
+    """Return x, each of its channels, dimension 1, normalised in each instance."""
+    return _normalised("nn.instance_norm", x, gamma, beta, axis=1, epsilon=epsilon)
+
+
+def _normalised(name: str, x: Expr, gamma: Expr, beta: Expr, **attrs: float) -> Call:
+    attributes = SimpleNamespace(**attrs, center=True, scale=True)
+    return Call(Op(name), [x, gamma, beta], attributes, x.checked_type)
 
 
 def shape_of(expr: Expr) -> tuple[int | None, ...] | None:

@@ -20,9 +20,13 @@ __all__ = [
     "array_of",
     "call_function",
     "constant",
+    "instance_norm",
+    "layer_norm",
+    "multiply",
     "op_name",
     "parameter",
     "refusal",
+    "reshape",
     "same_type",
     "shape_of",
     "static_shape",
@@ -77,6 +81,26 @@ def parameter(name: str, stands_for: Expr) -> Var:
 def add(x: Expr, y: Expr) -> Expr:
     """Return x + y, which has the type of x."""
     return relay.add(x, y)
+
+
+def multiply(x: Expr, y: Expr) -> Expr:
+    """Return x · y, which has the type of x."""
+    return relay.multiply(x, y)
+
+
+def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:
+    """Return x in another shape."""
+    return relay.reshape(x, shape)
+
+
+def layer_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
+    """Return x normalised along its last axis."""
+    return relay.nn.layer_norm(x, gamma, beta, epsilon=epsilon)
+
+
+def instance_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
+    """Return x, each of its channels, dimension 1, normalised in each instance."""
+    return relay.nn.instance_norm(x, gamma, beta, epsilon=epsilon)
 
 
 def shape_of(expr: Expr) -> tuple[int | None, ...] | None:

@@ -16,12 +16,15 @@ from ..ir import (
     refusal,
     same_type,
     shape_of,
+    static_shape,
     with_inputs,
 )
 from ..ir.relax_expr import Size, TensorType
 from ..passes.affine import CONVOLUTIONS, Affine
 from ..passes.dataflow import post_order
 from ..passes.folding import Folder
+from ..passes.layer_norm import absorb, as_layer_norm
+from ..passes.normalization import as_one_instance
 from .fold_constants import fold_constant
 from .softmax import unguarded_softmax
 
@@ -34,6 +37,8 @@ def canonicalize(body: Expr) -> tuple[Expr, set]:
     - Constant expressions are evaluated.
     - A matrix product with a matrix as weights is a dense layer, also between reshapes of its rows.
     - A softmax that is guarded against rows of -inf only is not where there can be none.
+    - Group normalisation, and instance normalisation of a batch, are that of one instance; layer
+      normalisation in any spelling is that.
     - What scales or shifts each channel of a convolution's or dense layer's result by constants
       (add, multiply, batch_norm) goes into its weights and one add; what scales the channels of
       its data goes into its weights.
@@ -56,9 +61,9 @@ class _Canonicalizer(Folder):
 
     def rule(self, new: Expr, old: Expr) -> Expr:
         result = super().rule(new, old)
-        self.exact.add(result)
-        if result is not old and self.uses[result] == self.old_uses[old]:  # made for it just now
+        if result not in self.exact and result is not old:  # made for it just now
             result.var = old.var
+        self.exact.add(result)
         return result
 
     def simplify(self, new: Expr, old: Expr) -> Expr:
@@ -73,8 +78,17 @@ class _Canonicalizer(Folder):
         if name == "matmul":
             new = _as_dense(new)
             name = op_name(new)
+        if name in ("divide", "multiply"):
+            norm = as_layer_norm(old, self.now.__getitem__)
+            if norm is not None:
+                return norm
+        if name in ("add", "multiply"):
+            norm = absorb(new, old)
+            if norm is not None:
+                return norm
         rules = (
             _without_zeros,
+            _of_one_instance,
             self.layer_of_rows,
             self.products_of_batches,
             self.scaled_before_views,
@@ -208,6 +222,11 @@ def _shape(expr: Expr) -> tuple[Size, ...] | None:
 def _is_accepted(layer: Expr) -> bool:
     """Whether oneDNN runs a layer, to which something may be added."""
     return not refusal([layer.args[0] if op_name(layer) == "add" else layer])
+
+
+def _of_one_instance(norm: Expr) -> Expr | None:
+    shape = static_shape(norm)
+    return None if shape is None or not isinstance(norm, Call) else as_one_instance(norm, shape)
 
 
 def _without_zeros(add: Expr) -> Expr | None:

@@ -86,12 +86,35 @@ def _softplus(call: Any, args: list[Expr], type_: Type) -> Expr:
 def _batch_norm(call: Any, args: list[Expr], type_: Type) -> Expr:
     if getattr(call.attrs, "training", False):
         raise NoCounterpart
-    return _named("nn.batch_norm", "axis", "epsilon", "center", "scale")(call, args, type_)
+    data, gamma, beta, mean, variance = args
+    statistics = array_of(mean)
+    if statistics is not None:  # what is switched off
+        gamma = gamma if call.attrs.scale else constant(np.ones_like(statistics))
+        beta = beta if call.attrs.center else constant(np.zeros_like(statistics))
+    elif not (call.attrs.scale and call.attrs.center):
+        raise NoCounterpart
+    read = _named("nn.batch_norm", "axis", "epsilon", center=True, scale=True)
+    return read(call, [data, gamma, beta, mean, variance], type_)
 
 
 def _layer_norm(call: Any, args: list[Expr], type_: Type) -> Expr:
     (axis,) = _one(call.attrs.axes)
     return _named("nn.layer_norm", "epsilon", "center", "scale", axis=axis)(call, args, type_)
+
+
+def _spatial_norm(name: str, *attributes: str) -> Read:
+    """Return what reads a normalisation of each instance along all but the channels."""
+
+    def read(call: Any, args: list[Expr], type_: Type) -> Expr:
+        rank = len(_shape(type_))
+        axes = sorted(axis % rank for axis in _value(call.attrs.axes))
+        axis = int(call.attrs.channel_axis) % rank
+        if axes != [i for i in range(1, rank) if i != axis]:
+            raise NoCounterpart
+        named = _named(name, "epsilon", "center", "scale", *attributes, axis=axis)
+        return named(call, args, type_)
+
+    return read
 
 
 def _one(axes: Any) -> list[int]:
@@ -208,6 +231,7 @@ def _arange(call: Any, args: list[Expr], type_: Type) -> Expr:
     return constant(np.arange(start, stop, step, dtype=type_.dtype))
 
 
+_ALONG = ("axis", "keepdims")
 _POOL = ("pool_size", "strides", "dilation", "padding", "ceil_mode", "count_include_pad")
 
 _READ: dict[str, Read] = {
@@ -223,9 +247,12 @@ _READ: dict[str, Read] = {
     },
     "nn.batch_norm": _batch_norm,
     "nn.layer_norm": _layer_norm,
+    "nn.instance_norm": _spatial_norm("nn.instance_norm"),
+    "nn.group_norm": _spatial_norm("nn.group_norm", "num_groups"),
     "nn.softmax": _named("nn.softmax", "axis"),
     "nn.log_softmax": _named("nn.log_softmax", "axis"),
-    **{name: _named(name, "axis", exclude=False) for name in ("mean", "sum", "max", "min")},
+    **{name: _named(name, *_ALONG, exclude=False) for name in ("mean", "sum", "max", "min")},
+    "variance": _named("variance", *_ALONG, exclude=False, unbiased=False),
     "nn.leakyrelu": _named("nn.leaky_relu", "alpha"),
     "nn.prelu": _named("nn.prelu", "axis"),
     "nn.gelu": _activation("gelu_erf"),

@@ -6,8 +6,8 @@ from tvm import relay
 from tvm.relay.expr import Call, Expr
 
 from ..ir import op_name, shape_of, static_shape
-from .layer_norm import absorb, as_layer_norm
-from .normalization import as_one_instance
+from ..passes.layer_norm import absorb, as_layer_norm
+from ..passes.normalization import as_one_instance
 from .padding import fold_padding, slice_before_padding
 from .products import as_dense, untranspose
 from .resize import resize_as_products

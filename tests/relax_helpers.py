@@ -50,6 +50,11 @@ def add_function(builder, name, build, *shapes, dtype="float32"):
         builder.emit_func_output(output)
 
 
+def parameter_names(mod, name="main"):
+    params = mod[name].params
+    return [param.name if hasattr(param, "name") else param.name_hint for param in params]
+
+
 def symbol(name):
     """Return a size that only a run knows."""
     return tirx.Var(name, "int64")
@@ -130,7 +135,7 @@ def run_python(code, *args, **env):
     """Run code in a fresh process that finds the package and the tests."""
     root = Path(tvm_dnnl_byoc.__file__).resolve().parent.parent
     tests = Path(__file__).parent
-    path = os.pathsep.join(map(str, (root, tests, tests.parent)))
+    path = os.pathsep.join(map(str, (root, tests, tests / "relax")))
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, args)],
         env={**os.environ, "PYTHONPATH": path, **env},
