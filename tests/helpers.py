@@ -103,6 +103,21 @@ def run(lib, inputs):
     return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
 
 
+def from_onnx(model, inputs):
+    """Convert a model of ONNX for inputs of these shapes; return module, weights, inputs by name.
+
+    It raises if a size of an output depends on data.
+    """
+    shapes = {name: array.shape for name, array in inputs.items()}
+    dtypes = {name: str(array.dtype) for name, array in inputs.items()}
+    mod, params = relay.frontend.from_onnx(model, shapes, dtypes, freeze_params=True)
+    mod = relay.transform.InferType()(mod)
+    results = mod["main"].ret_type
+    for result in results.fields if isinstance(results, tvm.ir.TupleType) else [results]:
+        [int(d) for d in result.shape]
+    return mod, params, inputs
+
+
 def run_vm(mod, inputs, params=None, opt_level=3):
     """Run main with the VM; nested results are flattened."""
     with tvm.transform.PassContext(opt_level=opt_level):

@@ -17,7 +17,7 @@ from tvm.relax import op
 
 from tvm_dnnl_byoc import partition_for_dnnl, profile
 from tvm_dnnl_byoc.ir import Function
-from tvm_dnnl_byoc.ir.relax_expr import Symbol, TensorType
+from tvm_dnnl_byoc.ir.relax_expr import Symbol, TensorType, TupleType
 from tvm_dnnl_byoc.passes.composed import combine_activations
 from tvm_dnnl_byoc.passes.fuse import find_chains
 from tvm_dnnl_byoc.relax.canonicalize import canonicalize
@@ -36,6 +36,7 @@ __all__ = [
     "const",
     "conv2d",
     "fingerprint",
+    "from_onnx",
     "fused",
     "in_tvm",
     "inputs_for",
@@ -189,6 +190,19 @@ def build_plainly(mod, params=None):
 
 def run(executable, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
     return relax_helpers.run(executable, inputs.values())
+
+
+def from_onnx(model, inputs):
+    """Do what ``helpers.from_onnx`` does; the importer may give the inputs other names."""
+    from tvm.relax.frontend.onnx import from_onnx
+
+    shapes = {name: list(array.shape) for name, array in inputs.items()}
+    mod = from_onnx(model, shapes, {name: str(array.dtype) for name, array in inputs.items()})
+    results = read_type(relax_type(mod["main"].body))
+    fields = results.fields if isinstance(results, TupleType) else [results]
+    if not all(isinstance(field, TensorType) and field.is_static for field in fields):
+        raise ValueError("a size depends on data")
+    return mod, {}, dict(zip(parameter_names(mod), inputs.values(), strict=True))
 
 
 def check(mod, params=None, inputs=None, reference=None, tolerance=TOLERANCE, taken=None):

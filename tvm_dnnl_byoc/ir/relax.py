@@ -5,6 +5,7 @@ functions are read into expressions of our own, which know the variables that th
 """
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import tvm
@@ -39,12 +40,14 @@ __all__ = [
     "layer_norm",
     "multiply",
     "op_name",
+    "padding_of",
     "parameter",
     "refusal",
     "reshape",
     "same_type",
     "shape_of",
     "static_shape",
+    "with_attrs",
     "with_inputs",
 ]
 
@@ -70,6 +73,12 @@ def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
     return TupleGetItem(expr.checked_type, inputs[0], expr.index, var=expr.var)
 
 
+def with_attrs(call: Call, inputs: list[Expr], **attrs: Any) -> Call:
+    """Return a call with other inputs of the same rank, and some attributes changed."""
+    attributes = SimpleNamespace(**{**vars(call.attrs), **attrs})
+    return Call(call.op, inputs, attributes, call.checked_type)
+
+
 def op_name(expr: Expr) -> str | None:
     """Return the name of the operator that an expression calls, None if it calls none."""
     if isinstance(expr, Call) and isinstance(expr.op, Op):
@@ -86,6 +95,14 @@ def constant(array: np.ndarray) -> Constant:
     """Return an array as a constant of the same dtype."""
     array = np.asarray(array, order="C")
     return Constant(TensorType(array.shape, str(array.dtype)), array)
+
+
+def padding_of(pad: Call) -> tuple[list[tuple[int, int]] | None, float]:
+    """Return an ``nn.pad``'s widths by axis, and its value; None and nan if it is not constant."""
+    if pad.attrs.pad_mode != "constant":
+        return None, np.nan
+    widths = pad.attrs.pad_width
+    return list(zip(widths[::2], widths[1::2], strict=True)), pad.attrs.pad_value
 
 
 def call_function(function: Function, arg: Expr, stands_for: Expr) -> Call:

@@ -25,6 +25,7 @@ from ..passes.dataflow import post_order
 from ..passes.folding import Folder
 from ..passes.layer_norm import absorb, as_layer_norm
 from ..passes.normalization import as_one_instance
+from ..passes.padding import WINDOWS, fold_padding
 from .fold_constants import fold_constant
 from .softmax import unguarded_softmax
 
@@ -37,6 +38,7 @@ def canonicalize(body: Expr) -> tuple[Expr, set]:
     - Constant expressions are evaluated.
     - A matrix product with a matrix as weights is a dense layer, also between reshapes of its rows.
     - A softmax that is guarded against rows of -inf only is not where there can be none.
+    - Padding goes into the convolution or pooling that follows.
     - Group normalisation, and instance normalisation of a batch, are that of one instance; layer
       normalisation in any spelling is that.
     - What scales or shifts each channel of a convolution's or dense layer's result by constants
@@ -89,6 +91,7 @@ class _Canonicalizer(Folder):
         rules = (
             _without_zeros,
             _of_one_instance,
+            _padded_itself,
             self.layer_of_rows,
             self.products_of_batches,
             self.scaled_before_views,
@@ -227,6 +230,11 @@ def _is_accepted(layer: Expr) -> bool:
 def _of_one_instance(norm: Expr) -> Expr | None:
     shape = static_shape(norm)
     return None if shape is None or not isinstance(norm, Call) else as_one_instance(norm, shape)
+
+
+def _padded_itself(window: Expr) -> Expr | None:
+    shape = _shape(window) if op_name(window) in WINDOWS else None
+    return shape and fold_padding(window, shape)
 
 
 def _without_zeros(add: Expr) -> Expr | None:

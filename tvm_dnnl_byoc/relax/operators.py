@@ -245,6 +245,7 @@ _READ: dict[str, Read] = {
         name: _named(name, "layout", "out_layout")
         for name in (f"nn.adaptive_avg_pool{dims}d" for dims in (1, 2, 3))
     },
+    "nn.pad": _named("nn.pad", "pad_width", "pad_mode", "pad_value"),
     "nn.batch_norm": _batch_norm,
     "nn.layer_norm": _layer_norm,
     "nn.instance_norm": _spatial_norm("nn.instance_norm"),

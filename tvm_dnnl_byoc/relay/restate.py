@@ -8,18 +8,18 @@ from tvm.relay.expr import Call, Expr
 from ..ir import op_name, shape_of, static_shape
 from ..passes.layer_norm import absorb, as_layer_norm
 from ..passes.normalization import as_one_instance
-from .padding import fold_padding, slice_before_padding
+from ..passes.padding import WINDOWS, fold_padding
+from .padding import slice_before_padding
 from .products import as_dense, untranspose
 from .resize import resize_as_products
 from .slices import index_as_slice, slice_of_dense
 from .softmax import minimum_for_sequence_mask, zero_for_nan
 from .sums import sum_as_additions
 
-_WINDOWS = [f"nn.{kind}{dims}d" for kind in ("conv", "max_pool", "avg_pool") for dims in (1, 2, 3)]
 # Each is given a call and the shape of its data, float32, and returns None where it has no answer;
 # those of windows are also asked about data with sizes that only a run knows.
 _RULES = {
-    **dict.fromkeys(_WINDOWS, fold_padding),
+    **dict.fromkeys(WINDOWS, fold_padding),
     "strided_slice": lambda call, shape: (
         slice_before_padding(call, shape) or slice_of_dense(call, shape)
     ),
