@@ -107,14 +107,18 @@ def test_onnx_with_a_dynamic_axis():
     assert (plan["plans"], plan["compiled"]) == (2, 2)
 
 
-@pytest.mark.parametrize("attention", ["sdpa", "eager"])
-def test_bert(attention):
+def bert(attention):
+    """Return a BERT of two layers."""
     pytest.importorskip("transformers", reason="transformers is not installed")
     torch.manual_seed(0)
     config = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 256}
-    model = Bert(
-        num_hidden_layers=2, vocab_size=100, attn_implementation=attention, **config
-    ).eval()
+    sizes = {"num_hidden_layers": 2, "vocab_size": 100}
+    return Bert(attn_implementation=attention, **sizes, **config).eval()
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_bert(attention):
+    model = bert(attention)
     ids = torch.randint(0, 100, (1, 24))
     partitioned, executable = compare(model, exported(model, ids), ids)
     assert len(profile(executable)) <= 3
@@ -162,12 +166,7 @@ def test_a_dynamic_batch(name):
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_bert_of_any_length(attention):
     """Plain TVM cannot compile it: it has no code for a sum of an unknown shape."""
-    pytest.importorskip("transformers", reason="transformers is not installed")
-    torch.manual_seed(0)
-    config = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 256}
-    model = Bert(
-        num_hidden_layers=2, vocab_size=100, attn_implementation=attention, **config
-    ).eval()
+    model = bert(attention)
     batch, length = torch.export.Dim("batch", max=16), torch.export.Dim("length", max=128)
     inputs = [torch.randint(0, 100, size) for size in ((2, 24), (1, 5), (3, 128), (2, 24))]
     partitioned, executable = check_torch(model, inputs[0], {0: batch, 1: length}, inputs)

@@ -47,14 +47,19 @@ class _Mutator(relax.PyExprMutator):
         if not isinstance(type_, TensorType) or type_.shape is None:
             return call
         bounded = TensorType(tuple(map(self._bounded, type_.shape)), type_.dtype)
-        return call if bounded == type_ else _view(self.builder_.emit(call), bounded)
+        if bounded == type_:
+            return call
+        # A run refuses a view that is larger than its tensor: both ways, so neither may be.
+        for seen_as in (bounded, type_):
+            call = _view(self.builder_.emit(call), seen_as)
+        return _view(self.builder_.emit(call), bounded)
 
     def _bounded(self, size: Size) -> Size:
         return read_size(self._analyzer.simplify(size.expr)) if isinstance(size, Symbol) else size
 
 
 def _view(tensor: relax.Var, type_: TensorType) -> relax.Call:
-    """Return the tensor under another type of the same number of elements, which a run checks.
+    """Return the tensor under another type, of no more elements.
 
     With a ``match_cast``, TVM 0.27 would look for a value of n in min(n, 512) without end.
     """
