@@ -46,7 +46,7 @@ test: $(VENV)/.installed-test
 
 # With the libraries that were built in $(VENV), which run under both TVMs.
 test-relax: $(VENV)/.built $(RELAX_VENV)/.installed-relax
-	$(RELAX_VENV)/bin/python -m pytest tests/relax $(ARGS)
+	$(RELAX_VENV)/bin/python -m pytest tests/ $(ARGS)
 
 bench: python-for-bench $(VENV)/.installed-bench
 	$(BIN)/python scripts/bench_gluoncv.py --mode latency $(ARGS)

@@ -22,3 +22,8 @@ def assert_close(actual, expected, tolerance=TOLERANCE):
         np.testing.assert_allclose(
             a / scale, e / scale, rtol=0, atol=tolerance, err_msg=f"output {i}, scale {scale}"
         )
+
+
+def fused(steps):
+    """Return steps as short texts: ``convolution:eltwise_relu``."""
+    return [f"{s['kind']}:{s['post_ops']}" if s["post_ops"] else s["kind"] for s in steps]

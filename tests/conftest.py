@@ -13,7 +13,7 @@ os.environ["DNNL_BYOC_TUNE"] = "0"
 
 import pytest
 
-# One environment has one TVM: 0.19 runs all that is here, apache-tvm what is in relax/.
+# One environment has one TVM: 0.19 runs all but relax/, apache-tvm what is in relax/ and both/.
 HAS_RELAY = importlib.util.find_spec("tvm.relay") is not None
 collect_ignore_glob = ["relax/*"] if HAS_RELAY else ["test_*.py"]
 

@@ -1,12 +1,24 @@
-"""Compares the partitioned build of a graph with plain TVM, as closely as rounding allows."""
+"""Compares the partitioned build of a graph with plain TVM, as closely as rounding allows.
+
+For the graphs of either TVM; ``opt_level`` is Relay's, there is none under Relax.
+"""
 
 import os
 import traceback
 
 import numpy as np
-import tvm
-from graph_strategies import NAMES
-from helpers import build, inputs_for, module, offloaded, run
+from front import (
+    any_size,
+    build,
+    build_dynamic,
+    build_plainly,
+    fingerprint,
+    inputs_for,
+    module,
+    offloaded,
+    run,
+)
+from graph_strategies import evaluate
 
 from tvm_dnnl_byoc import partition_for_dnnl
 
@@ -19,14 +31,17 @@ _PERTURBATION = 1e-6
 _LARGEST = 1e30
 _TIMEOUT = 300  # seconds for one program
 
+DYNAMIC = "dynamic"
+"""In the place of an ``opt_level``: the batch is a size that only a run knows."""
+_BATCHES = (3, 1, 3)
+
 _REPRODUCER = """\
 # In tests/: DNNL_BYOC_TUNE={tune} PYTHONPATH=.. python this_file.py
-from differential import check
-from helpers import const, var
-from tvm import relay
+from differential import judge
 
-{source}
-print(check(outputs, opt_level={opt_level}))
+source = '''\
+{source}'''
+print(judge(source, {opt_level!r}))
 """
 
 
@@ -72,7 +87,7 @@ class Untestable(Exception):
 
 
 def _check(mod, inputs, target, opt_level):
-    def evaluate(built, opt_level):
+    def results(built, opt_level):
         return run(
             build(built, target="llvm" if opt_level else target, opt_level=opt_level), inputs
         )
@@ -81,7 +96,7 @@ def _check(mod, inputs, target, opt_level):
         plain = build(mod, target=target, opt_level=0)
         expected = run(plain, inputs)
         if opt_level:
-            optimised = evaluate(mod, opt_level)
+            optimised = results(mod, opt_level)
     except Exception as error:
         raise Untestable from error
     if any(np.abs(e[np.isfinite(e)]).max(initial=0) > _LARGEST for e in expected):
@@ -91,22 +106,83 @@ def _check(mod, inputs, target, opt_level):
     if opt_level:
         perturbed.append(optimised)
 
-    before = tvm.ir.structural_hash(mod)
     try:
-        partitioned = partition_for_dnnl(mod, keep_light_regions=True)
-        if tvm.ir.structural_equal(mod, partitioned):
+        partitioned = _partitioned(mod)
+        if fingerprint(mod) == fingerprint(partitioned):
             return []
-        actual = evaluate(partitioned, opt_level)
+        actual = results(partitioned, opt_level)
     except Exception:
         raise Mismatch(traceback.format_exc(limit=-3)) from None
-    if tvm.ir.structural_hash(mod) != before:
+    _compare_all(actual, expected, perturbed, partitioned)
+    return offloaded(partitioned)[0]
+
+
+def _partitioned(mod):
+    before = fingerprint(mod)
+    partitioned = partition_for_dnnl(mod, keep_light_regions=True)
+    if fingerprint(mod) != before:
         raise Mismatch("the caller's module was changed")
+    return partitioned
+
+
+def _compare_all(actual, expected, perturbed, partitioned):
     try:
         for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
             compare(i, a, e, [p[i] for p in perturbed])
     except AssertionError as error:
         raise Mismatch(f"{error}\n\n{partitioned}") from None
+
+
+def check_dynamic(source):
+    """Compare a partitioned graph of any batch with plain TVM's for each of some batches.
+
+    Returns
+    -------
+    list of str or None
+        As of `check`; None also if plain TVM does not build the graph for any batch either.
+
+    Raises
+    ------
+    Mismatch
+    """
+    references = {}
+    try:
+        mod = module(*evaluate(source, any_size()))
+        for batch in _BATCHES:
+            plain = module(*evaluate(source, batch))
+            inputs, built = inputs_for(plain), build_plainly(plain)
+            expected = run(built, inputs)
+            if not all((np.abs(e) <= _LARGEST).all() for e in expected):  # nor if it is NaN
+                return None
+            change = np.random.default_rng(0)
+            perturbed = [run(built, perturb(inputs, change)) for _ in range(2)]
+            references[batch] = inputs, expected, perturbed
+    except Exception:
+        return None
+    partitioned = _partitioned(mod)
+    if fingerprint(mod) == fingerprint(partitioned):
+        return []
+    try:
+        function = build_dynamic(partitioned)
+        results = [function(references[batch][0]) for batch in _BATCHES]
+    except Exception:
+        error = traceback.format_exc(limit=-3)
+        if not _runs_plainly(mod, references):
+            return None
+        raise Mismatch(error) from None
+    for batch, actual in zip(_BATCHES, results, strict=True):
+        _compare_all(actual, *references[batch][1:], partitioned)
     return offloaded(partitioned)[0]
+
+
+def _runs_plainly(mod, references):
+    try:
+        function = build_dynamic(mod)
+        for inputs, *_ in references.values():
+            function(inputs)
+    except Exception:
+        return False
+    return True
 
 
 def perturb(inputs, rng):
@@ -148,6 +224,6 @@ def compare(i, actual, expected, perturbed):
 
 def judge(source, opt_level):
     """Check the graph that a program's source makes; see ``check``. To be called isolated."""
-    scope = dict(NAMES)
-    exec(source, scope)
-    return check(scope["outputs"], opt_level)
+    if opt_level == DYNAMIC:
+        return check_dynamic(source)
+    return check(evaluate(source), opt_level)

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from helpers import const
-from tvm import relay
+from front import const, relay, shape_of
 
 
 def number(value):
@@ -39,10 +38,6 @@ def mish(x):
 
 def softplus(x):
     return relay.log(relay.exp(x) + number(1))
-
-
-def shape_of(x):
-    return tuple(int(d) for d in relay.transform.InferTypeLocal(x).shape)
 
 
 def bias(x, axis, seed=7):

@@ -1,20 +1,20 @@
-"""A Hypothesis strategy that draws Relay graphs, as Python code that a person can run.
+"""A Hypothesis strategy that draws graphs, as Python code that a person can run.
 
-A program is a list of assignments to v0, v1, …, written with ``relay`` and the helpers ``var`` and
-``const``. TVM's own type inference gives the shape of each, so there is no second shape inference
-here that could be wrong in the same way as the package.
+A program is a list of assignments to v0, v1, …, written with ``relay``, or the words that stand for
+it under Relax, and the helpers ``var`` and ``const``; ``batch`` is the first size of data. TVM's
+own type inference gives the shape of each, so there is no second shape inference here that could be
+wrong in the same way as the package.
 """
 
 import math
 import re
 from dataclasses import dataclass, field
 
-import helpers
-from hypothesis import assume
+from front import const, is_leaf, relay, type_of, var
+from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
-from tvm import relay
 
-NAMES = {"relay": relay, "var": helpers.var, "const": helpers.const}
+NAMES = {"relay": relay, "var": var, "const": const}
 
 _SIZES = (1, 2, 3, 4, 5, 7, 9)
 _CHANNELS = (1, 2, 3, 4, 6, 8, 8, 10, 16, 16, 16, 17)  # full blocks more often
@@ -32,14 +32,39 @@ class Program:
         Assignments, one a line.
     outputs : tuple of str
         The names that the graph gives back.
+    batch : int
+        For which TVM knows its types.
     """
 
     lines: tuple[str, ...]
     outputs: tuple[str, ...]
+    batch: int
 
     @property
     def source(self):
-        return "\n".join([*self.lines, f"outputs = [{', '.join(self.outputs)}]"])
+        outputs = f"outputs = [{', '.join(self.outputs)}]"
+        return "\n".join([f"batch = {self.batch}", *self.lines, outputs])
+
+
+def same_each_time(max_examples):
+    """Run a test with that many programs, the same ones each time."""
+    return settings(
+        max_examples=max_examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def evaluate(source, batch=None):
+    """Return the outputs of a program's source, by default for its own batch."""
+    scope = dict(NAMES)
+    first, rest = source.split("\n", 1)
+    exec(first if batch is None else "", scope)
+    scope.setdefault("batch", batch)
+    exec(rest, scope)
+    return scope["outputs"]
 
 
 @st.composite
@@ -49,9 +74,10 @@ def programs(draw, max_operators=8):
     for _ in range(draw(st.integers(1, max_operators))):
         graph.pick(_KINDS)(graph)
     results = [name for name in graph.values if name in graph.results]
+    assume(results)  # under Relax, a word may be its argument
     others = draw(st.lists(st.sampled_from(results), max_size=3))  # repetitions are welcome
     unread = [name for name in results if name not in graph.read]
-    return Program(tuple(graph.lines), (*others, *unread))
+    return Program(tuple(graph.lines), (*others, *unread), graph.batch)
 
 
 @dataclass
@@ -88,22 +114,23 @@ class _Graph:
         """Add an assignment; return its name. What TVM refuses to type discards the program."""
         name = f"v{len(self.lines)}"
         try:
-            value = eval(code, self.scope)
-            tensor = relay.transform.InferTypeLocal(value)
+            value = eval(code, {**self.scope, "batch": self.batch})
+            type_ = type_of(value)
         except Exception:
             assume(False)
         self.read.update(re.findall(r"v\d+", code))
         self.scope[name] = value
         self.lines.append(f"{name} = {code}")
-        if isinstance(tensor, relay.TensorType):
-            shape = tuple(int(d) for d in tensor.shape)
+        if type_ is not None:
+            shape, dtype = type_
             assume(0 < math.prod(shape) <= _MAX_ELEMENTS)
-            self.values[name] = _Value(shape, tensor.dtype)
-            if not isinstance(value, relay.Var | relay.Constant):
+            self.values[name] = _Value(shape, dtype)
+            if not is_leaf(value):
                 self.results.add(name)
         return name
 
     def input(self, shape, dtype="float32"):
+        """Add an argument of a shape, in which there may be the name of the batch."""
         dims = "".join(f"{d}, " for d in shape)
         return self.emit(f"var('x{len(self.lines)}', {dims}dtype='{dtype}')")
 
@@ -142,6 +169,8 @@ class _Graph:
         while math.prod(shape) > _MAX_ELEMENTS // 2:
             i = shape.index(max(shape))
             shape[i] = (shape[i] + 1) // 2
+        if rank > 1 and shape[0] == self.batch:
+            shape[0] = "batch"
         return self.input(shape, self.pick(dtypes))
 
     def shape(self, name):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import tvm
-from comparison import TOLERANCE, assert_close, random
+from comparison import TOLERANCE, assert_close, fused, random  # noqa: F401
 from tvm import relay
 from tvm.contrib import graph_executor
 
 import tvm_dnnl_byoc
-from tvm_dnnl_byoc import partition_for_dnnl, profile
+from tvm_dnnl_byoc import explain, partition_for_dnnl, profile
 from tvm_dnnl_byoc.relay.dynamic import computation_of
 
 
@@ -22,6 +22,34 @@ def var(name, *shape, dtype="float32"):
 
 def const(*shape, seed=0, low=-1.0, high=1.0):
     return relay.const(random(*shape, seed=seed, low=low, high=high))
+
+
+def shape_of(expr):
+    """Return the shape of an expression."""
+    return tuple(int(d) for d in relay.transform.InferTypeLocal(expr).shape)
+
+
+def type_of(expr):
+    """Return the shape and the dtype of an expression, None if it is no tensor."""
+    type_ = relay.transform.InferTypeLocal(expr)
+    if not isinstance(type_, relay.TensorType):
+        return None
+    return tuple(int(d) for d in type_.shape), type_.dtype
+
+
+def is_leaf(expr):
+    """Whether nothing is computed for an expression."""
+    return isinstance(expr, relay.Var | relay.Constant)
+
+
+def any_size():
+    """Return a size that only a run knows."""
+    return relay.Any()
+
+
+def fingerprint(mod):
+    """Return what is the same for equal modules."""
+    return tvm.ir.structural_hash(mod, map_free_vars=True)
 
 
 def module(*outputs):
@@ -75,12 +103,35 @@ def run(lib, inputs):
     return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
 
 
+def from_onnx(model, inputs):
+    """Convert a model of ONNX for inputs of these shapes; return module, weights, inputs by name.
+
+    It raises if a size of an output depends on data.
+    """
+    shapes = {name: array.shape for name, array in inputs.items()}
+    dtypes = {name: str(array.dtype) for name, array in inputs.items()}
+    mod, params = relay.frontend.from_onnx(model, shapes, dtypes, freeze_params=True)
+    mod = relay.transform.InferType()(mod)
+    results = mod["main"].ret_type
+    for result in results.fields if isinstance(results, tvm.ir.TupleType) else [results]:
+        [int(d) for d in result.shape]
+    return mod, params, inputs
+
+
 def run_vm(mod, inputs, params=None, opt_level=3):
     """Run main with the VM; nested results are flattened."""
     with tvm.transform.PassContext(opt_level=opt_level):
         executable = relay.vm.compile(mod, "llvm", params=params)
     machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
     return flatten(machine.run(**inputs) if inputs else machine.run())
+
+
+def build_dynamic(mod):
+    """Build a module with sizes that only a run knows; return a function of the inputs by name."""
+    with tvm.transform.PassContext(opt_level=3):
+        executable = relay.vm.compile(mod, "llvm")
+    machine = tvm.runtime.vm.VirtualMachine(executable, tvm.cpu())
+    return lambda inputs: flatten(machine.run(**inputs))
 
 
 def flatten(value):
@@ -135,9 +186,14 @@ def steps_of(lib):
     ]
 
 
-def fused(steps):
-    """Return steps as short texts: ``convolution:eltwise_relu``."""
-    return [f"{s['kind']}:{s['post_ops']}" if s["post_ops"] else s["kind"] for s in steps]
+def reasons_against_fusion(mod):
+    """Return for each operator that is not fused into the one before it, why."""
+    return [
+        reason
+        for operator in explain(mod).operators
+        for reason, count in operator.unfused.items()
+        for _ in range(count)
+    ]
 
 
 def region_functions(mod):

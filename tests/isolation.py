@@ -1,6 +1,7 @@
 """Calls a function in another process, which may crash."""
 
 import functools
+import importlib.util
 import multiprocessing
 import os
 import tempfile
@@ -78,14 +79,15 @@ class Isolated:
 
 
 def _serve(function, pipe, log):
-    from tvm.relay.backend import te_compiler
-
     die_with_parent()
     file = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(file, 1)
     os.dup2(file, 2)
-    # TVM evaluates it anew for every shape that it lowers.
-    te_compiler.libinfo = functools.cache(te_compiler.libinfo)
+    if importlib.util.find_spec("tvm.relay"):
+        from tvm.relay.backend import te_compiler
+
+        # TVM evaluates it anew for every shape that it lowers.
+        te_compiler.libinfo = functools.cache(te_compiler.libinfo)
     while True:
         try:
             args = pipe.recv()

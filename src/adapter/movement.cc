@@ -14,6 +14,7 @@ namespace {
 Ints axes_of_reshape(const Source& s) {
   const Ints result = s.result_shape();
   const auto rank = static_cast<int64_t>(s.shape(0).size());
+  if (has_attr(s.attrs, "axes")) return get_ints(s.attrs, "axes");  // of Relax, which knows them
   Ints axes(result.size(), -1);
   if (s.op == "reshape") {
     const Ints codes = get_ints(s.attrs, "newshape");

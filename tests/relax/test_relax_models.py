@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from relax_helpers import build, check, ops_left, random, run, steps
+from relax_helpers import assert_close, build, check, inputs_for, ops_left, random, run, steps
 
 from tvm_dnnl_byoc import partition_for_dnnl, profile
 
@@ -67,7 +67,8 @@ def test_torch_fx():
     assert steps(executable) == ["convolution:eltwise_hardswish", "pooling", "inner_product"]
 
 
-def test_onnx():
+def onnx_network(batch):
+    """Return a model of ONNX with a convolution, a product, and a GELU, as a Relax module."""
     onnx = pytest.importorskip("onnx", reason="onnx is not installed")
     from tvm.relax.frontend.onnx import from_onnx
 
@@ -82,22 +83,42 @@ def test_onnx():
     ]
     tensor = onnx.helper.make_tensor_value_info
     graph = onnx.helper.make_graph(
-        *(nodes, "graph", [tensor("x", 1, (2, 3, 9, 14))], [tensor("y", 1, (2, 8, 9, 5))]),
+        *(nodes, "graph", [tensor("x", 1, (batch, 3, 9, 14))], [tensor("y", 1, (batch, 8, 9, 5))]),
         [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()],
     )
     opset = [onnx.helper.make_opsetid("", 20)]
-    mod = from_onnx(onnx.helper.make_model(graph, opset_imports=opset))
+    return from_onnx(onnx.helper.make_model(graph, opset_imports=opset))
+
+
+def test_onnx():
+    mod = onnx_network(2)
     assert check(mod) == ["convolution:eltwise_relu", "inner_product:eltwise_gelu_erf"]
+
+
+def test_onnx_with_a_dynamic_axis():
+    mod = onnx_network("batch")
+    partitioned = partition_for_dnnl(mod)
+    assert ops_left(partitioned) == ["call_dps_packed"]
+    executable, plain = build(partitioned), build(mod)
+    for batch in (8, 8, 1, 8):
+        inputs = inputs_for(mod, batch=batch)
+        assert_close(run(executable, inputs), run(plain, inputs))
+    (plan,) = profile(executable).values()
+    assert (plan["plans"], plan["compiled"]) == (2, 2)
+
+
+def bert(attention):
+    """Return a BERT of two layers."""
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    torch.manual_seed(0)
+    config = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 256}
+    sizes = {"num_hidden_layers": 2, "vocab_size": 100}
+    return Bert(attn_implementation=attention, **sizes, **config).eval()
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_bert(attention):
-    pytest.importorskip("transformers", reason="transformers is not installed")
-    torch.manual_seed(0)
-    config = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 256}
-    model = Bert(
-        num_hidden_layers=2, vocab_size=100, attn_implementation=attention, **config
-    ).eval()
+    model = bert(attention)
     ids = torch.randint(0, 100, (1, 24))
     partitioned, executable = compare(model, exported(model, ids), ids)
     assert len(profile(executable)) <= 3
@@ -106,3 +127,49 @@ def test_bert(attention):
     assert ran.count("inner_product:eltwise_gelu_erf") == 2
     assert sum(step.startswith("softmax") for step in ran) == 2
     assert sum(step.startswith("layer_normalization") for step in ran) == 5
+
+
+def check_torch(model, example, dynamic_shapes, inputs):
+    """Export with symbolic sizes, compare with torch; return the module, the executable."""
+    with torch.no_grad():
+        program = torch.export.export(model, (example,), dynamic_shapes=(dynamic_shapes,))
+    partitioned = partition_for_dnnl(from_exported_program(program, keep_params_as_input=False))
+    executable = build(partitioned)
+    for x in inputs:
+        with torch.no_grad():
+            expected = model(x)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        assert_close(run(executable, [x.numpy()]), [e.numpy() for e in expected])
+    return partitioned, executable
+
+
+@pytest.mark.parametrize("name", ["mobilenet", "resnet50", "mlp"])
+def test_a_dynamic_batch(name):
+    torch.manual_seed(0)
+    layers = (torch.nn.Linear(40, 24), torch.nn.GELU(), torch.nn.Linear(24, 5))
+    networks = {
+        "mobilenet": (mobilenet, (3, 64, 40)),
+        "resnet50": (resnet50, (3, 64, 40)),
+        "mlp": (lambda: torch.nn.Sequential(*layers).eval(), (40,)),
+    }
+    make, shape = networks[name]
+    model = make()
+    inputs = [torch.randn(batch, *shape) for batch in (8, 8, 1, 8)]
+    partitioned, executable = check_torch(
+        model, inputs[0], {0: torch.export.Dim("batch", max=64)}, inputs
+    )
+    assert ops_left(partitioned) == ["call_dps_packed"]
+    (plan,) = profile(executable).values()
+    assert (plan["plans"], plan["compiled"]) == (2, 2)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_bert_of_any_length(attention):
+    """Plain TVM cannot compile it: it has no code for a sum of an unknown shape."""
+    model = bert(attention)
+    batch, length = torch.export.Dim("batch", max=16), torch.export.Dim("length", max=128)
+    inputs = [torch.randint(0, 100, size) for size in ((2, 24), (1, 5), (3, 128), (2, 24))]
+    partitioned, executable = check_torch(model, inputs[0], {0: batch, 1: length}, inputs)
+    left = set(ops_left(partitioned))
+    assert not {"matmul", "nn.softmax", "nn.layer_norm", "nn.gelu", "tanh"} & left
+    assert all(plan["compiled"] == 3 for plan in profile(executable).values())

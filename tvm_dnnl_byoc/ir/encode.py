@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import tvm_ffi
 
-from .relax_expr import Call, Constant, Expr, Function, TensorType, Tuple, TupleGetItem
+from .relax_expr import Call, Constant, Expr, Function, Symbol, TensorType, Tuple, TupleGetItem
+
+_UNKNOWN = -1  # the engine's, for a size that only a run knows
 
 
 class Refusal(Exception):
-    """An expression that the text has no form for, such as one of unknown size."""
+    """An expression that the text has no form for, such as one of unknown rank."""
 
 
 class Encoder:
@@ -38,7 +40,7 @@ class Encoder:
         Raises
         ------
         Refusal
-            If one is no call of an operator, or no tensor of static shape.
+            If one is no call of an operator, or no tensor of known rank.
         """
         calls = []
         exprs = list(chain)
@@ -75,8 +77,11 @@ class Encoder:
         if not isinstance(type_, TensorType):
             raise Refusal(f"expected a tensor, got {type(type_).__name__}")
         if type_.shape is None:
-            raise Refusal("expected static sizes, got a symbolic one")
-        value = {"key": id(expr), "dtype": type_.dtype, "shape": type_.shape}
+            raise Refusal(
+                "expected a tensor of which the sizes' expressions are known, got another"
+            )
+        shape = [_UNKNOWN if isinstance(size, Symbol) else size for size in type_.shape]
+        value = {"key": id(expr), "dtype": type_.dtype, "shape": shape}
         if isinstance(expr, Constant):
             value["constant"] = len(self.constants)
             self.constants.append(tvm_ffi.from_dlpack(np.ascontiguousarray(expr.array)))

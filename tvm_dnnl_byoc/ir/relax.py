@@ -4,6 +4,9 @@ Relax binds each value to a variable, and its classes differ from release to rel
 functions are read into expressions of our own, which know the variables that they stand for.
 """
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import tvm
 
@@ -33,12 +36,18 @@ __all__ = [
     "array_of",
     "call_function",
     "constant",
+    "instance_norm",
+    "layer_norm",
+    "multiply",
     "op_name",
+    "padding_of",
     "parameter",
     "refusal",
+    "reshape",
     "same_type",
     "shape_of",
     "static_shape",
+    "with_attrs",
     "with_inputs",
 ]
 
@@ -64,6 +73,12 @@ def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
     return TupleGetItem(expr.checked_type, inputs[0], expr.index, var=expr.var)
 
 
+def with_attrs(call: Call, inputs: list[Expr], **attrs: Any) -> Call:
+    """Return a call with other inputs of the same rank, and some attributes changed."""
+    attributes = SimpleNamespace(**{**vars(call.attrs), **attrs})
+    return Call(call.op, inputs, attributes, call.checked_type)
+
+
 def op_name(expr: Expr) -> str | None:
     """Return the name of the operator that an expression calls, None if it calls none."""
     if isinstance(expr, Call) and isinstance(expr.op, Op):
@@ -82,6 +97,14 @@ def constant(array: np.ndarray) -> Constant:
     return Constant(TensorType(array.shape, str(array.dtype)), array)
 
 
+def padding_of(pad: Call) -> tuple[list[tuple[int, int]] | None, float]:
+    """Return an ``nn.pad``'s widths by axis, and its value; None and nan if it is not constant."""
+    if pad.attrs.pad_mode != "constant":
+        return None, np.nan
+    widths = pad.attrs.pad_width
+    return list(zip(widths[::2], widths[1::2], strict=True)), pad.attrs.pad_value
+
+
 def call_function(function: Function, arg: Expr, stands_for: Expr) -> Call:
     """Return the call of a function that computes what an expression does."""
     return Call(function, [arg], checked_type=stands_for.checked_type, var=stands_for.var)
@@ -97,18 +120,46 @@ def add(x: Expr, y: Expr) -> Expr:
     return Call(Op("add"), [x, y], checked_type=x.checked_type)
 
 
+def multiply(x: Expr, y: Expr) -> Expr:
+    """Return x · y, which has the type of x."""
+    return Call(Op("multiply"), [x, y], checked_type=x.checked_type)
+
+
+def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:
+    """Return x in another shape."""
+    return Call(Op("reshape"), [x], checked_type=TensorType(shape, x.checked_type.dtype))
+
+
+def layer_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
+    """Return x normalised along its last axis."""
+    return _normalised("nn.layer_norm", x, gamma, beta, axis=-1, epsilon=epsilon)
+
+
+def instance_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
+    """Return x, each of its channels, dimension 1, normalised in each instance."""
+    return _normalised("nn.instance_norm", x, gamma, beta, axis=1, epsilon=epsilon)
+
+
+def _normalised(name: str, x: Expr, gamma: Expr, beta: Expr, **attrs: float) -> Call:
+    attributes = SimpleNamespace(**attrs, center=True, scale=True)
+    return Call(Op(name), [x, gamma, beta], attributes, x.checked_type)
+
+
 def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
-    """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
-    return static_shape(expr)
+    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+    type_ = expr.checked_type
+    if not isinstance(type_, TensorType) or type_.dtype != "float32" or type_.shape is None:
+        return None
+    return tuple(size if isinstance(size, int) else None for size in type_.shape)
 
 
 def static_shape(expr: Expr) -> tuple[int, ...] | None:
     """Return the shape of a float32 tensor; None if it has another type or a symbolic size."""
-    type_ = expr.checked_type
-    return type_.shape if isinstance(type_, TensorType) and type_.dtype == "float32" else None
+    shape = shape_of(expr)
+    return None if shape is None or None in shape else shape
 
 
 def same_type(a: Expr, b: Expr) -> bool:
-    """Whether two expressions are tensors of one dtype and one static shape."""
+    """Whether two expressions are tensors of one dtype and of the same sizes in every run."""
     type_ = a.checked_type
     return isinstance(type_, TensorType) and type_.shape is not None and type_ == b.checked_type

@@ -7,6 +7,36 @@ from typing import Any
 
 import numpy as np
 
+try:
+    from tvm.sym import Analyzer
+except ImportError:  # until 0.26
+    from tvm.arith import Analyzer
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """A size that only a run knows. Two are equal if that follows from their expressions.
+
+    Attributes
+    ----------
+    expr : tirx.PrimExpr
+    """
+
+    expr: Any
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same size in every run."""
+        return isinstance(other, Symbol) and Analyzer().can_prove_equal(self.expr, other.expr)
+
+    __hash__ = None
+
+    def __str__(self) -> str:
+        """Return the expression as TVM prints it."""
+        return str(self.expr)
+
+
+Size = int | Symbol
+
 
 @dataclass(frozen=True)
 class TensorType:
@@ -14,13 +44,18 @@ class TensorType:
 
     Attributes
     ----------
-    shape : tuple of int, or None
-        None if the rank or a size is not known.
+    shape : tuple of int and Symbol, or None
+        None if not even the rank is known, or not what the sizes depend on.
     dtype : str
     """
 
-    shape: tuple[int, ...] | None
+    shape: tuple[Size, ...] | None
     dtype: str
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all sizes are known before a run."""
+        return self.shape is not None and not any(isinstance(size, Symbol) for size in self.shape)
 
 
 @dataclass(frozen=True)

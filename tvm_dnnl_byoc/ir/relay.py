@@ -1,5 +1,7 @@
 """Relay's expressions."""
 
+from typing import Any
+
 import numpy as np
 import tvm
 from tvm import relay, tir
@@ -20,17 +22,30 @@ __all__ = [
     "array_of",
     "call_function",
     "constant",
+    "instance_norm",
+    "layer_norm",
+    "multiply",
     "op_name",
+    "padding_of",
     "parameter",
     "refusal",
+    "reshape",
     "same_type",
     "shape_of",
     "static_shape",
+    "with_attrs",
     "with_inputs",
 ]
 
 VALUES = (Constant, GlobalVar, Op, Var)
 """Nothing is computed for them."""
+
+
+_ATTRS = {
+    f"nn.{kind}{dims}d": f"relay.attrs.{name}{dims}DAttrs"
+    for dims in (1, 2, 3)
+    for kind, name in (("conv", "Conv"), ("max_pool", "MaxPool"), ("avg_pool", "AvgPool"))
+}
 
 
 def refusal(chain: list[Expr]) -> str:
@@ -45,6 +60,13 @@ def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
     if isinstance(expr, Tuple):
         return Tuple(inputs, expr.span)
     return TupleGetItem(inputs[0], expr.index, expr.span)
+
+
+def with_attrs(call: Call, inputs: list[Expr], **attrs: Any) -> Call:
+    """Return a convolution or pooling with other inputs, and some attributes changed."""
+    old = {str(key): call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118
+    new = tvm.ir.attrs.make_node(_ATTRS[call.op.name], **{**old, **attrs})
+    return Call(call.op, inputs, new, call.type_args, call.span)
 
 
 def op_name(expr: Expr) -> str | None:
@@ -64,6 +86,14 @@ def constant(array: np.ndarray) -> Constant:
     return relay.const(np.asarray(array, order="C"), dtype=str(array.dtype))
 
 
+def padding_of(pad: Call) -> tuple[list[tuple[int, int]] | None, float]:
+    """Return an ``nn.pad``'s widths by axis, and its value; None and nan if it is not constant."""
+    value = array_of(pad.args[1])
+    if pad.attrs.pad_mode != "constant" or value is None:
+        return None, np.nan
+    return [(int(a), int(b)) for a, b in pad.attrs.pad_width], float(value.reshape(()))
+
+
 def call_function(function: Function, arg: Expr, stands_for: Expr) -> Call:
     """Return the call of a function that computes what an expression does."""
     return Call(function, [arg])
@@ -77,6 +107,26 @@ def parameter(name: str, stands_for: Expr) -> Var:
 def add(x: Expr, y: Expr) -> Expr:
     """Return x + y, which has the type of x."""
     return relay.add(x, y)
+
+
+def multiply(x: Expr, y: Expr) -> Expr:
+    """Return x · y, which has the type of x."""
+    return relay.multiply(x, y)
+
+
+def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:
+    """Return x in another shape."""
+    return relay.reshape(x, shape)
+
+
+def layer_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
+    """Return x normalised along its last axis."""
+    return relay.nn.layer_norm(x, gamma, beta, epsilon=epsilon)
+
+
+def instance_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
+    """Return x, each of its channels, dimension 1, normalised in each instance."""
+    return relay.nn.instance_norm(x, gamma, beta, epsilon=epsilon)
 
 
 def shape_of(expr: Expr) -> tuple[int | None, ...] | None:

@@ -1,6 +1,5 @@
 """Brings a dataflow block into the form that partitioning looks for."""
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,12 +15,17 @@ from ..ir import (
     op_name,
     refusal,
     same_type,
+    shape_of,
     static_shape,
     with_inputs,
 )
+from ..ir.relax_expr import Size, TensorType
 from ..passes.affine import CONVOLUTIONS, Affine
 from ..passes.dataflow import post_order
 from ..passes.folding import Folder
+from ..passes.layer_norm import absorb, as_layer_norm
+from ..passes.normalization import as_one_instance
+from ..passes.padding import WINDOWS, fold_padding
 from .fold_constants import fold_constant
 from .softmax import unguarded_softmax
 
@@ -34,6 +38,9 @@ def canonicalize(body: Expr) -> tuple[Expr, set]:
     - Constant expressions are evaluated.
     - A matrix product with a matrix as weights is a dense layer, also between reshapes of its rows.
     - A softmax that is guarded against rows of -inf only is not where there can be none.
+    - Padding goes into the convolution or pooling that follows.
+    - Group normalisation, and instance normalisation of a batch, are that of one instance; layer
+      normalisation in any spelling is that.
     - What scales or shifts each channel of a convolution's or dense layer's result by constants
       (add, multiply, batch_norm) goes into its weights and one add; what scales the channels of
       its data goes into its weights.
@@ -56,9 +63,9 @@ class _Canonicalizer(Folder):
 
     def rule(self, new: Expr, old: Expr) -> Expr:
         result = super().rule(new, old)
-        self.exact.add(result)
-        if result is not old and self.uses[result] == self.old_uses[old]:  # made for it just now
+        if result not in self.exact and result is not old:  # made for it just now
             result.var = old.var
+        self.exact.add(result)
         return result
 
     def simplify(self, new: Expr, old: Expr) -> Expr:
@@ -73,8 +80,18 @@ class _Canonicalizer(Folder):
         if name == "matmul":
             new = _as_dense(new)
             name = op_name(new)
+        if name in ("divide", "multiply"):
+            norm = as_layer_norm(old, self.now.__getitem__)
+            if norm is not None:
+                return norm
+        if name in ("add", "multiply"):
+            norm = absorb(new, old)
+            if norm is not None:
+                return norm
         rules = (
             _without_zeros,
+            _of_one_instance,
+            _padded_itself,
             self.layer_of_rows,
             self.products_of_batches,
             self.scaled_before_views,
@@ -121,13 +138,13 @@ class _Canonicalizer(Folder):
         if op_name(layer) != "nn.dense" or self.uses[layer] != 1:
             return None
         rows, weights = layer.args
-        shape = static_shape(reshape)
+        shape = _shape(reshape)
         if op_name(rows) != "reshape" or shape is None:
             return None
         data = rows.args[0]
-        if static_shape(data) is None or static_shape(data)[:-1] != shape[:-1]:
+        if _shape(data) is None or _shape(data)[:-1] != shape[:-1]:
             return None
-        if static_shape(data)[-1] != static_shape(rows)[-1] or shape[-1] != static_shape(layer)[-1]:
+        if _shape(data)[-1] != _shape(rows)[-1] or shape[-1] != _shape(layer)[-1]:
             return None
         result = Call(layer.op, [data, weights], layer.attrs, reshape.checked_type)
         if not _is_accepted(result):
@@ -150,13 +167,13 @@ class _Canonicalizer(Folder):
         """
         if op_name(reshape) != "reshape":
             return None
-        product, shape = reshape.args[0], static_shape(reshape)
+        product, shape = reshape.args[0], _shape(reshape)
         if op_name(product) != "matmul" or self.uses[product] != 1 or shape is None:
             return None
         if any(op_name(operand) != "reshape" for operand in product.args):
             return None
         left, right = (operand.args[0] for operand in product.args)
-        rows, columns = static_shape(left), static_shape(right)
+        rows, columns = _shape(left), _shape(right)
         if rows is None or columns is None or len(rows) < 3 or len(rows) != len(columns):
             return None
         if (
@@ -165,7 +182,7 @@ class _Canonicalizer(Folder):
             or rows[-1] != columns[-2]
         ):
             return None
-        if rows[-2:] != static_shape(product.args[0])[-2:]:
+        if rows[-2:] != _shape(product.args[0])[-2:]:
             return None
         return Call(product.op, [left, right], product.attrs, reshape.checked_type)
 
@@ -184,8 +201,8 @@ class _Canonicalizer(Folder):
         while op_name(root) in ("reshape", "transpose") and self.uses[root] == 1:
             views.append(root)
             root = root.args[0]
-        shape = static_shape(root)
-        if not views or shape is None or static_shape(multiply) != static_shape(views[0]):
+        shape = shape_of(root)
+        if not views or shape is None or _shape(multiply) != _shape(views[0]):
             return None
         scale = arrays[which].astype(np.float64).reshape(())
         result = self.fold_into_root(Affine(root, scale, np.float64(0), shape))
@@ -199,9 +216,25 @@ class _Canonicalizer(Folder):
         return result
 
 
+def _shape(expr: Expr) -> tuple[Size, ...] | None:
+    """Return the shape of a float32 tensor; None if it has another type, or no known rank."""
+    type_ = expr.checked_type
+    return type_.shape if isinstance(type_, TensorType) and type_.dtype == "float32" else None
+
+
 def _is_accepted(layer: Expr) -> bool:
     """Whether oneDNN runs a layer, to which something may be added."""
     return not refusal([layer.args[0] if op_name(layer) == "add" else layer])
+
+
+def _of_one_instance(norm: Expr) -> Expr | None:
+    shape = static_shape(norm)
+    return None if shape is None or not isinstance(norm, Call) else as_one_instance(norm, shape)
+
+
+def _padded_itself(window: Expr) -> Expr | None:
+    shape = _shape(window) if op_name(window) in WINDOWS else None
+    return shape and fold_padding(window, shape)
 
 
 def _without_zeros(add: Expr) -> Expr | None:
@@ -222,7 +255,7 @@ def _as_dense(product: Call) -> Call:
     The data may have any rank from 2; its leading dimensions are rows.
     """
     data, weights = product.args
-    if static_shape(weights) is None or len(static_shape(weights)) != 2:
+    if len(_shape(weights) or ()) != 2:
         return product
     array = array_of(weights)
     if array is not None:
@@ -231,7 +264,7 @@ def _as_dense(product: Call) -> Call:
         rows = weights.args[0]
     else:
         return product
-    if static_shape(data) is None or math.prod(static_shape(data)) == 0:
+    if _shape(product) is None or 0 in _shape(data):
         return product
     return Call(Op("nn.dense"), [data, rows], _DENSE, product.checked_type, product.var)
 

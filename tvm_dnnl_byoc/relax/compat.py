@@ -6,7 +6,11 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from ..ir.relax_expr import OtherType, TensorType, TupleType, Type
+from ..ir.relax_expr import OtherType, Size, Symbol, TensorType, TupleType, Type
+
+
+class SymbolicNumber(Exception):
+    """A number that only a run knows, where one is expected that is known before."""
 
 
 def relax_type(expr: relax.Expr) -> Any:
@@ -20,7 +24,21 @@ def read_type(type_: Any) -> Type:
         return TupleType(tuple(map(read_type, type_.fields)))
     if not hasattr(type_, "shape"):
         return OtherType()
-    return TensorType(_static(type_.shape), str(type_.dtype))
+    sizes = getattr(type_.shape, "values", None)
+    shape = None if sizes is None else tuple(map(read_size, sizes))
+    return TensorType(shape, str(type_.dtype))
+
+
+def read_size(size: Any) -> Size:
+    """Return a size of a shape."""
+    return int(size) if isinstance(size, int | tvm.tirx.IntImm) else Symbol(size)
+
+
+def symbols_in(type_: Any) -> list[tvm.tirx.Var]:
+    """Return the symbolic variables in a type of Relax's."""
+    analysis = relax.analysis
+    find = getattr(analysis, "tir_vars_in_type", None) or analysis.tir_vars_in_struct_info
+    return list(find(type_))
 
 
 def tuple_type(types: list[Any]) -> Any:
@@ -37,22 +55,21 @@ def constant_array(expr: relax.Expr) -> np.ndarray | None:
 
 
 def number(expr: Any) -> int | float:
-    """Return a number's value, which is wrapped once, or until 0.26 twice."""
+    """Return a number's value, which is wrapped once, or until 0.26 twice.
+
+    Raises
+    ------
+    SymbolicNumber
+    """
     while hasattr(expr, "value"):
         expr = expr.value
     if not isinstance(expr, int | float):
-        raise TypeError(f"expected a number, got {expr}")
+        raise SymbolicNumber(f"expected a number, got {expr}")
     return expr
 
 
-def _static(shape: Any) -> tuple[int, ...] | None:
-    sizes = getattr(shape, "values", None)
-    if sizes is None or not all(isinstance(size, tvm.tirx.IntImm) for size in sizes):
-        return None
-    return tuple(int(size) for size in sizes)
-
-
 def tensor_type(type_: TensorType) -> Any:
-    """Return a static type of ours as Relax's."""
+    """Return a type of ours of known rank as Relax's."""
     make = getattr(relax, "TensorStructInfo", None) or relax.TensorType
-    return make(type_.shape, type_.dtype)
+    sizes = [size.expr if isinstance(size, Symbol) else size for size in type_.shape]
+    return make(sizes, type_.dtype)

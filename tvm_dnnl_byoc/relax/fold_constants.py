@@ -42,7 +42,7 @@ def fold_constant(expr: Expr) -> Constant | None:
     arrays = [array_of(arg) for arg in expr.args]
     if any(array is None for array in arrays):
         return None
-    if not isinstance(type_, TensorType) or type_.shape is None or np.prod(type_.shape) > _MAX_SIZE:
+    if not isinstance(type_, TensorType) or not type_.is_static or np.prod(type_.shape) > _MAX_SIZE:
         return None
     value = np.asarray(evaluate(expr, *arrays))
     fits = value.shape == type_.shape and str(value.dtype) == type_.dtype

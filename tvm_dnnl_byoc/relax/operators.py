@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import Call, Expr, Function, Op, Tuple, TupleGetItem, array_of, constant
-from ..ir.relax_expr import TensorType, Type, Var
+from ..ir.relax_expr import Size, Symbol, TensorType, Type, Var
 from ..passes.activations import Activation
-from .compat import number
+from .compat import SymbolicNumber, number
 
 Read = Callable[[Any, list[Expr], Type], Expr]
 
@@ -37,7 +37,7 @@ def read_call(call: Any, args: list[Expr], type_: Type) -> Expr:
     name = call.op.name.removeprefix("relax.")
     try:
         return _READ.get(name, _plain)(call, args, type_)
-    except (NoCounterpart, TypeError):  # TypeError: a size or a number that is symbolic
+    except (NoCounterpart, SymbolicNumber):
         return Call(Op(f"relax.{name}"), args, checked_type=type_)
 
 
@@ -86,12 +86,35 @@ def _softplus(call: Any, args: list[Expr], type_: Type) -> Expr:
 def _batch_norm(call: Any, args: list[Expr], type_: Type) -> Expr:
     if getattr(call.attrs, "training", False):
         raise NoCounterpart
-    return _named("nn.batch_norm", "axis", "epsilon", "center", "scale")(call, args, type_)
+    data, gamma, beta, mean, variance = args
+    statistics = array_of(mean)
+    if statistics is not None:  # what is switched off
+        gamma = gamma if call.attrs.scale else constant(np.ones_like(statistics))
+        beta = beta if call.attrs.center else constant(np.zeros_like(statistics))
+    elif not (call.attrs.scale and call.attrs.center):
+        raise NoCounterpart
+    read = _named("nn.batch_norm", "axis", "epsilon", center=True, scale=True)
+    return read(call, [data, gamma, beta, mean, variance], type_)
 
 
 def _layer_norm(call: Any, args: list[Expr], type_: Type) -> Expr:
     (axis,) = _one(call.attrs.axes)
     return _named("nn.layer_norm", "epsilon", "center", "scale", axis=axis)(call, args, type_)
+
+
+def _spatial_norm(name: str, *attributes: str) -> Read:
+    """Return what reads a normalisation of each instance along all but the channels."""
+
+    def read(call: Any, args: list[Expr], type_: Type) -> Expr:
+        rank = len(_shape(type_))
+        axes = sorted(axis % rank for axis in _value(call.attrs.axes))
+        axis = int(call.attrs.channel_axis) % rank
+        if axes != [i for i in range(1, rank) if i != axis]:
+            raise NoCounterpart
+        named = _named(name, "epsilon", "center", "scale", *attributes, axis=axis)
+        return named(call, args, type_)
+
+    return read
 
 
 def _one(axes: Any) -> list[int]:
@@ -110,7 +133,26 @@ def _transposed_convolution(call: Any, args: list[Expr], type_: Type) -> Expr:
 
 
 def _reshape(call: Any, args: list[Expr], type_: Type) -> Expr:
-    return Call(Op("reshape"), args[:1], checked_type=type_)
+    attrs = SimpleNamespace(axes=_axes_of(_shape(args[0].checked_type), _shape(type_)))
+    return Call(Op("reshape"), args[:1], attrs, type_)
+
+
+def _shape(type_: Type) -> tuple[Size, ...]:
+    if not isinstance(type_, TensorType) or type_.shape is None:
+        raise NoCounterpart
+    return type_.shape
+
+
+def _axes_of(before: tuple[Size, ...], after: tuple[Size, ...]) -> list[int]:
+    """Return for each size of a reshape's result the axis of its data that has it; else -1.
+
+    Asked for by sizes that only a run knows; of others it does not matter.
+    """
+
+    def axis(size: Size) -> int:
+        return before.index(size) if isinstance(size, Symbol) and size in before else -1
+
+    return list(map(axis, after))
 
 
 def _clip(call: Any, args: list[Expr], type_: Type) -> Expr:
@@ -121,11 +163,18 @@ def _clip(call: Any, args: list[Expr], type_: Type) -> Expr:
 
 
 def _strided_slice(call: Any, args: list[Expr], type_: Type) -> Expr:
-    axes, begin, end, *strides = ([int(number(i)) for i in arg.fields] for arg in call.args[1:])
-    attrs = SimpleNamespace(
-        axes=axes, begin=begin, end=end, strides=strides[0] if strides else [1] * len(axes)
-    )
-    return Call(Op("strided_slice"), args[:1], attrs, type_)
+    """Read a slice along the axes that it cuts: one that takes all may say so by symbols."""
+    before, after = _shape(args[0].checked_type), _shape(type_)
+    attrs = SimpleNamespace(axes=[], begin=[], end=[], strides=[])
+    for axis, begin, end, *stride in zip(*(arg.fields for arg in call.args[1:]), strict=True):
+        axis, stride = int(number(axis)), int(number(stride[0])) if stride else 1
+        if stride == 1 and before[axis] == after[axis]:
+            continue
+        attrs.axes.append(axis)
+        attrs.begin.append(int(number(begin)))
+        attrs.end.append(int(number(end)))
+        attrs.strides.append(stride)
+    return Call(Op("strided_slice"), args[:1], attrs, type_) if attrs.axes else args[0]
 
 
 def _concat(call: Any, args: list[Expr], type_: Type) -> Expr:
@@ -141,7 +190,10 @@ def _split(call: Any, args: list[Expr], type_: Type) -> Expr:
     for field in type_.fields:
         attrs = SimpleNamespace(axes=[axis], begin=[begin], strides=[1])
         parts.append(Call(Op("strided_slice"), args, attrs, field))
-        begin += field.shape[axis]
+        size = _shape(field)[axis]
+        if isinstance(size, Symbol):
+            raise NoCounterpart
+        begin += size
     return Tuple(type_, parts)
 
 
@@ -179,6 +231,7 @@ def _arange(call: Any, args: list[Expr], type_: Type) -> Expr:
     return constant(np.arange(start, stop, step, dtype=type_.dtype))
 
 
+_ALONG = ("axis", "keepdims")
 _POOL = ("pool_size", "strides", "dilation", "padding", "ceil_mode", "count_include_pad")
 
 _READ: dict[str, Read] = {
@@ -192,11 +245,15 @@ _READ: dict[str, Read] = {
         name: _named(name, "layout", "out_layout")
         for name in (f"nn.adaptive_avg_pool{dims}d" for dims in (1, 2, 3))
     },
+    "nn.pad": _named("nn.pad", "pad_width", "pad_mode", "pad_value"),
     "nn.batch_norm": _batch_norm,
     "nn.layer_norm": _layer_norm,
+    "nn.instance_norm": _spatial_norm("nn.instance_norm"),
+    "nn.group_norm": _spatial_norm("nn.group_norm", "num_groups"),
     "nn.softmax": _named("nn.softmax", "axis"),
     "nn.log_softmax": _named("nn.log_softmax", "axis"),
-    **{name: _named(name, "axis", exclude=False) for name in ("mean", "sum", "max", "min")},
+    **{name: _named(name, *_ALONG, exclude=False) for name in ("mean", "sum", "max", "min")},
+    "variance": _named("variance", *_ALONG, exclude=False, unbiased=False),
     "nn.leakyrelu": _named("nn.leaky_relu", "alpha"),
     "nn.prelu": _named("nn.prelu", "axis"),
     "nn.gelu": _activation("gelu_erf"),

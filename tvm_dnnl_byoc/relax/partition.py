@@ -15,8 +15,9 @@ from ..passes.composed import combine_activations
 from ..passes.dataflow import is_constant
 from ..passes.regions import find_regions
 from ..passes.units import UnitGraph, region_inputs, region_outputs
+from .bounds import with_bounded_sizes
 from .canonicalize import canonicalize
-from .compat import relax_type, tensor_type, tuple_type
+from .compat import relax_type, symbols_in, tensor_type, tuple_type
 from .read import Block
 
 PRECISIONS = ("f32", "bf16", "f16")
@@ -65,7 +66,7 @@ def partition_for_dnnl(
         raise TypeError(f"expected a tvm.IRModule, got {type(mod).__name__}")
     if params:
         mod = relax.transform.BindParams("main", dict(params))(mod)
-    mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
+    mod = relax.transform.ConvertToDataflow(min_size=1)(with_bounded_sizes(mod))
     partitioner = _Partitioner(mod, keep_light_regions, _supported(precision))
     for var, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
         if _is_partitionable(function):
@@ -207,13 +208,19 @@ def _write(read: Block, body: Tuple, regions: list[_Region]) -> relax.DataflowBl
     def reads(item: Any) -> list[Any]:
         """Return the variables and regions that must come before a variable or region."""
         if isinstance(item, _Region):
-            return [_variable(expr) for expr in item.inputs]
+            inputs = [_variable(expr) for expr in item.inputs]
+            return [*inputs, *(cast for output in item.outputs for cast in casts(output.var))]
         value = values.get(item)
         if value in region_of:
             return [region_of[value]] if value.var.same_as(item) else [value.var]
         if item not in read.bindings:
             return []
-        return list(relax.analysis.free_vars(read.bindings[item].value))
+        return [*relax.analysis.free_vars(read.bindings[item].value), *casts(item)]
+
+    def casts(var: Any) -> list[Any]:
+        """Return the variables whose bindings give the symbolic sizes of one their values."""
+        found = (read.casts.get(symbol) for symbol in symbols_in(relax_type(var)))
+        return [cast for cast in found if cast is not None and not cast.same_as(var)]
 
     needed: dict[Any, list[Any]] = {}
     stack: list[Any] = list(outputs)

@@ -9,7 +9,7 @@ from tvm.ir import Op as RelaxOp
 
 from ..ir import Call, Constant, Expr, Op, Tuple
 from ..ir.relax_expr import TupleType, Type, Var
-from .compat import constant_array, read_type, relax_type
+from .compat import constant_array, read_type, relax_type, symbols_in
 from .operators import read_call, read_field
 
 
@@ -25,11 +25,14 @@ class Block:
         Also of the variables from outside that it reads.
     body : Expr
         The tuple of what the block gives to others.
+    casts : dict of tirx.Var to relax.Var
+        By symbolic size, the variable whose ``match_cast`` gives it its value in this block.
     """
 
     bindings: dict[Any, Any]
     values: dict[Any, Expr] = field(default_factory=dict)
     body: Expr | None = None
+    casts: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, block: relax.DataflowBlock) -> "Block":
@@ -41,12 +44,25 @@ class Block:
             if expr.var is None:
                 expr.var = var
             self.values[var] = expr
+        self._find_casts()
         outputs = [
             self.values[var] for var in self.bindings if not isinstance(var, relax.DataflowVar)
         ]
         types = tuple(expr.checked_type for expr in outputs)
         self.body = Tuple(TupleType(types), outputs)
         return self
+
+    def _find_casts(self) -> None:
+        known = {
+            symbol
+            for var in self.values.keys() - self.bindings.keys()
+            for symbol in symbols_in(relax_type(var))
+        }
+        for var, binding in self.bindings.items():
+            for symbol in symbols_in(relax_type(var)):
+                if symbol not in known and isinstance(binding, relax.MatchCast):
+                    self.casts[symbol] = var
+                known.add(symbol)
 
     def _read(self, binding: Any, constants: dict[Any, Constant]) -> Expr:
         type_ = read_type(relax_type(binding.var))

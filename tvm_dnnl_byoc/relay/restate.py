@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from tvm.relay.expr import Call, Expr
 
 from ..ir import op_name, shape_of
+from ..passes.layer_norm import absorb, as_layer_norm
+from ..passes.normalization import as_one_instance
+from ..passes.padding import WINDOWS, fold_padding
 from .indices import narrow_indices
-from .layer_norm import absorb, as_layer_norm
-from .normalization import as_one_instance
-from .padding import fold_padding, slice_before_padding
+from .padding import slice_before_padding
 from .products import as_dense, untranspose
 from .resize import resize_as_products
 from .slices import index_as_slice, slice_of_dense
@@ -44,12 +45,17 @@ def _of_result(rule: Rule) -> Rule:
     return apply
 
 
-_WINDOWS = [f"nn.{kind}{dims}d" for kind in ("conv", "max_pool", "avg_pool") for dims in (1, 2, 3)]
-_LAYER_NORM = _of_result(lambda new, old, now: as_layer_norm(old, now))
-_ABSORB = _of_result(lambda new, old, now: absorb(new, old))
+def _layer_norm(new: Call, old: Call, now: Now) -> Expr | None:
+    return as_layer_norm(old, now)
+
+
+def _absorb(new: Call, old: Call, now: Now) -> Expr | None:
+    return absorb(new, old)
+
+
 # The first that has an answer gives it.
 _RULES: dict[str, list[Rule]] = {
-    **{name: [_of_data(fold_padding, symbolic=True)] for name in _WINDOWS},
+    **{name: [_of_data(fold_padding, symbolic=True)] for name in WINDOWS},
     "strided_slice": [_of_data(slice_before_padding), _of_data(slice_of_dense)],
     "take": [_of_data(index_as_slice), narrow_indices],
     "image.resize2d": [_of_data(resize_as_products)],
@@ -68,9 +74,9 @@ _RULES: dict[str, list[Rule]] = {
     ],
     "sum": [_of_result(lambda new, old, now: sum_as_additions(new, old))],
     "where": [_of_result(lambda new, old, now: zero_for_nan(new, old))],
-    "divide": [_LAYER_NORM],
-    "multiply": [_LAYER_NORM, _ABSORB],
-    "add": [_ABSORB],
+    "divide": [_layer_norm],
+    "multiply": [_layer_norm, _absorb],
+    "add": [_absorb],
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tvm
 from comparison import TOLERANCE, assert_close, random
-from tvm import relax
+from tvm import relax, tirx
 
 import tvm_dnnl_byoc
 from tvm_dnnl_byoc import partition_for_dnnl, profile
@@ -20,9 +20,13 @@ def const(*shape, seed=0, low=-1.0, high=1.0):
     return relax.const(random(*shape, seed=seed, low=low, high=high))
 
 
+def tensor_type(shape, dtype="float32"):
+    make = getattr(relax, "TensorStructInfo", None) or relax.TensorType
+    return make(shape, dtype)
+
+
 def var(name, shape, dtype="float32"):
-    tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType
-    return relax.Var(name, tensor(shape, dtype))
+    return relax.Var(name, tensor_type(shape, dtype))
 
 
 def module(build, *shapes, dtype="float32", name="main"):
@@ -46,15 +50,29 @@ def add_function(builder, name, build, *shapes, dtype="float32"):
         builder.emit_func_output(output)
 
 
-def inputs_for(mod, name="main", seed=100):
-    """Return random data for every parameter of a function."""
+def parameter_names(mod, name="main"):
+    params = mod[name].params
+    return [param.name if hasattr(param, "name") else param.name_hint for param in params]
+
+
+def symbol(name):
+    """Return a size that only a run knows."""
+    return tirx.Var(name, "int64")
+
+
+def inputs_for(mod, name="main", seed=100, **sizes):
+    """Return random data for every parameter of a function; of symbols, the sizes are given."""
     arrays = []
     for i, param in enumerate(mod[name].params):
         type_ = param.ty if hasattr(param, "ty") else param.struct_info
-        array = random(*(int(size) for size in type_.shape.values), seed=seed + i)
+        array = random(*(size_of(size, sizes) for size in type_.shape.values), seed=seed + i)
         dtype = str(type_.dtype)
         arrays.append(array if dtype == "float32" else (array * 9).astype(dtype))
     return arrays
+
+
+def size_of(size, sizes):
+    return sizes[size.name] if isinstance(size, tirx.Var) else int(size)
 
 
 def build(mod):
@@ -117,7 +135,7 @@ def run_python(code, *args, **env):
     """Run code in a fresh process that finds the package and the tests."""
     root = Path(tvm_dnnl_byoc.__file__).resolve().parent.parent
     tests = Path(__file__).parent
-    path = os.pathsep.join(map(str, (root, tests, tests.parent)))
+    path = os.pathsep.join(map(str, (root, tests, tests / "relax")))
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, args)],
         env={**os.environ, "PYTHONPATH": path, **env},

@@ -6,9 +6,8 @@ NumPy's in float64; what oneDNN ran is read from the profile.
 
 import numpy as np
 import pytest
-from helpers import check, const, fused, module, offloaded, random, var
+from front import check, const, fused, module, offloaded, random, relay, shape_of, var
 from reference import pooling
-from tvm import relay
 
 from tvm_dnnl_byoc import partition_for_dnnl
 
@@ -33,7 +32,7 @@ def run_cases(cases, low=-2.0, high=2.0, outputs=True):
 
 def stays(y):
     """Whether an operator that a dense layer reads is left to TVM, which gives what it gave."""
-    shape = relay.transform.InferTypeLocal(y).shape
+    shape = shape_of(y)
     size = int(np.prod([int(d) for d in shape]))
     mod = module(relay.nn.dense(relay.reshape(y, (1, size)), const(3, size)))
     check(mod)

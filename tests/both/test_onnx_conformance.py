@@ -2,6 +2,8 @@
 
 import pytest
 from isolation import Isolated
+
+pytest.importorskip("onnx", reason="onnx is not installed")
 from onnx_nodes import check_node_test, node_tests
 
 # Beginnings of names. The rest takes minutes, and most of it is never offloaded.

@@ -12,11 +12,8 @@ root there may be a product with its reciprocal.
 from collections.abc import Callable
 
 import numpy as np
-from tvm import relay
-from tvm.relay.expr import Call, Expr
 
-from ..ir import array_of, constant, op_name, shape_of
-from .symbolic import sizes_of
+from ..ir import Call, Expr, array_of, constant, layer_norm, op_name, shape_of
 
 
 def as_layer_norm(old: Call, now: Callable[[Expr], Expr]) -> Call | None:
@@ -43,30 +40,27 @@ def as_layer_norm(old: Call, now: Callable[[Expr], Expr]) -> Call | None:
         if epsilon is not None:
             channels = shape_of(x)[-1]
             one, zero = np.ones(channels, "float32"), np.zeros(channels, "float32")
-            return relay.nn.layer_norm(now(x), constant(one), constant(zero), epsilon=epsilon)
+            return layer_norm(now(x), constant(one), constant(zero), epsilon)
     return None
 
 
 def absorb(new: Call, old: Call) -> Call | None:
     """Return a layer normalisation times γ or plus β, one for each channel, as one; or None."""
-    shape = sizes_of(old)
     for i in (0, 1):
         norm, other = new.args[i], new.args[1 - i]
         if op_name(norm) != "nn.layer_norm" or not (norm.attrs.center and norm.attrs.scale):
             continue
-        shapes = [sizes_of(old.args[i]), sizes_of(old.args[1 - i])]
+        shape, channels = shape_of(old.args[i]), shape_of(old.args[1 - i])
         x, gamma, beta = norm.args
-        if shapes != [shape, shape[-1:]] or norm.attrs.axis % len(shape) != len(shape) - 1:
+        if not shape or shape[-1] is None or channels != shape[-1:]:
+            continue
+        if norm.attrs.axis % len(shape) != len(shape) - 1:
             continue
         if op_name(new) == "add" and _is_all(beta, 0):
-            return _normalised(x, gamma, other, norm)
+            return layer_norm(x, gamma, other, norm.attrs.epsilon)
         if op_name(new) == "multiply" and _is_all(gamma, 1) and _is_all(beta, 0):
-            return _normalised(x, other, beta, norm)
+            return layer_norm(x, other, beta, norm.attrs.epsilon)
     return None
-
-
-def _normalised(x: Expr, gamma: Expr, beta: Expr, like: Call) -> Call:
-    return relay.nn.layer_norm(x, gamma, beta, axis=like.attrs.axis, epsilon=like.attrs.epsilon)
 
 
 def _is_all(expr: Expr, number: float) -> bool:
@@ -124,8 +118,8 @@ def _epsilon(expr: Expr, x: Expr, centred: Expr) -> float | None:
 
 def _is_variance(expr: Expr, x: Expr, centred: Expr) -> bool:
     if op_name(expr) == "variance":
-        data, mean = expr.args
-        own_mean = _is_mean(mean) and mean.args[0].same_as(x)
+        data, *means = expr.args  # Relay's has the mean as an argument, too
+        own_mean = all(_is_mean(mean) and mean.args[0].same_as(x) for mean in means)
         return data.same_as(x) and own_mean and _is_along_last(expr) and not expr.attrs.unbiased
     return _is_mean(expr) and _is_square(expr.args[0], centred)
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import check, const, fused, module, offloaded, random, var
+from front import check, const, fused, module, offloaded, random, relay, var
 from reference import convolution, transposed_convolution
-from tvm import relay
 
 from tvm_dnnl_byoc import partition_for_dnnl
 

@@ -5,7 +5,7 @@ Results are read by a TVM operator as well: padding of a blocked layout would be
 
 import numpy as np
 import pytest
-from helpers import (
+from front import (
     assert_close,
     build,
     build_plainly,
@@ -18,10 +18,11 @@ from helpers import (
     module,
     offloaded,
     random,
+    relay,
     run,
+    shape_of,
     var,
 )
-from tvm import relay
 
 from tvm_dnnl_byoc import partition_for_dnnl
 
@@ -157,7 +158,7 @@ def beside_conv(y):
 
     It is read by TVM as well.
     """
-    channels = int(relay.transform.InferTypeLocal(y).shape[1])
+    channels = shape_of(y)[1]
     z = conv2d(y, const(4, channels, 1, 1, seed=9))
     return module(y, relay.reverse(y, 3), in_tvm(z))
 

@@ -5,8 +5,7 @@ a bias is an argument of its primitive and no post-op.
 """
 
 import pytest
-from helpers import check, const, conv2d, fused, in_tvm, module, var
-from tvm import relay
+from front import check, const, conv2d, fused, in_tvm, module, relay, var
 
 N, C, H, W = 2, 10, 7, 5
 
