@@ -85,6 +85,16 @@ def test_openmp_spins_briefly():
     assert "GOMP_SPINCOUNT = '10000'" in settings
 
 
+@pytest.mark.parametrize(("own", "used"), [(None, "100"), ("7", "7")])
+def test_tvm_spins_briefly(own, used):
+    """Its threads would keep a core from OpenMP's after each operator that stays in TVM."""
+    name = "TVM_THREAD_POOL_SPIN_COUNT"
+    keep = {k: v for k, v in os.environ.items() if k != name}
+    code = f"native.load_adapter(); import os; assert os.environ[{name!r}] == {used!r}"
+    process = run_loader(code, only=keep, **({name: own} if own else {}))
+    assert process.returncode == 0, process.stderr
+
+
 def test_the_user_s_openmp_settings_hold():
     assert "GOMP_SPINCOUNT = '7'" in openmp_settings(LOAD_ENGINE, GOMP_SPINCOUNT="7")
     settings = openmp_settings(LOAD_ENGINE, OMP_WAIT_POLICY="passive")

@@ -25,6 +25,10 @@ ONEDNN_ENV = "DNNL_BYOC_ONEDNN_LIBRARY"
 SPIN_COUNT = "10000"
 """How often a thread of GNU OpenMP looks for work before it sleeps, unless the user says."""
 
+TVM_SPIN_COUNT = "100"
+"""How often a thread of TVM's pool looks for work before it sleeps, unless the user says."""
+
+_TVM_WAIT_VARIABLE = "TVM_THREAD_POOL_SPIN_COUNT"
 _WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 _log = logging.getLogger("tvm_dnnl_byoc")
 _EXPECTED_TVM = "TVM 0.19.x (Relay) or apache-tvm 0.25 to 0.27 (Relax)"
@@ -88,6 +92,9 @@ def load_adapter() -> ctypes.CDLL:
     ImportError
         If there is no such TVM, if the library was not built, or if it cannot be loaded.
     """
+    # By default it looks 300,000 times: for tenths of a second after an operator of TVM's, on the
+    # core that OpenMP's second thread needs. TVM reads this when its pool starts, at the first use.
+    os.environ.setdefault(_TVM_WAIT_VARIABLE, TVM_SPIN_COUNT)
     return _load_adapter(front())
 
 
