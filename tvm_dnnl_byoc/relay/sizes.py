@@ -29,10 +29,10 @@ from .symbolic import (
     Size,
     Sizes,
     count,
-    name_of,
     quotient,
     reshape,
     size_of,
+    sole_name,
     split_of_two,
 )
 
@@ -177,7 +177,7 @@ class _Namer:
     def expect_one_name(self, shapes: list) -> None:
         for axis in range(-max(len(shape or ()) for shape in shapes), 0):
             along = {shape[axis] for shape in shapes if shape and len(shape) >= -axis}
-            names = sorted(filter(None, map(name_of, along)))
+            names = sorted(filter(None, map(sole_name, along)))
             if len(names) > 1:
                 raise _Meeting(*names[:2])
 

@@ -46,7 +46,7 @@ Size = int | Product
 Sizes = tuple[Size, ...]
 
 
-def name_of(size: Size | None) -> str | None:
+def sole_name(size: Size | None) -> str | None:
     """Return the name of a size that is nothing but a name."""
     if isinstance(size, Product) and size.factor == 1 and list(size.powers.values()) == [1]:
         return next(iter(size.powers))
