@@ -2,7 +2,7 @@
 
 What is fastest for the small tensors of random graphs says nothing about the networks of users, so
 here nothing is measured: all layouts are run, with and without Winograd's algorithm, at once and
-image by image.
+image by image; and oneDNN's implementations, also those that it would not take.
 """
 
 import itertools
@@ -21,6 +21,11 @@ from tvm_dnnl_byoc import partition_for_dnnl
 _LAYOUTS = ("any", "channels_last", "blocked")
 _TILES = (0, 2, 4)  # 0: without the algorithm
 _CHUNKS = (0, 1)  # 0: all images at once
+_IMPLEMENTATIONS = {
+    "convolution": ("brgconv:avx512_core", "jit_1x1:avx512_core", "jit:avx512_core", "jit:avx2"),
+    "inner_product": ("brgemm:avx2", "x64:gemm:jit"),
+    "matmul": ("brg:avx512_core", "gemm:jit:f32"),
+}
 _RANGES = ((-1.0, 1.0), (0.25, 1.0))  # of data; the second where the first makes NaNs
 
 _REPRODUCER = """\
@@ -112,11 +117,16 @@ def _draw(tensor, seed, low, high):
 def ways(document):
     """Yield what a build may add to a region's graph as what it found fastest."""
     convolutions = [i for i, n in enumerate(document["nodes"]) if n["kind"] == "convolution"]
+    isa = build_info()["isa"]
     for layout, tile, chunk in itertools.product(_LAYOUTS, _TILES, _CHUNKS):
         if convolutions or not tile:
             winograd = [[node, tile] for node in convolutions] if tile else []
-            isa = build_info()["isa"]
             yield {"isa": isa, "layout": layout, "winograd": winograd, "chunk": chunk}
+    kinds = {node["kind"] for node in document["nodes"]}
+    for kind, names in _IMPLEMENTATIONS.items():
+        for name in names if kind in kinds else ():
+            chosen = [[i, name] for i, n in enumerate(document["nodes"]) if n["kind"] == kind]
+            yield {"isa": isa, "layout": "channels_last", "implementations": chosen}
 
 
 def _evaluate(document, data, shapes):

@@ -404,12 +404,16 @@ class Graph:
                 tensor = node["inputs"][0]
         return next(t["shape"] for t in self.inputs + self.constants if t["id"] == tensor)
 
-    def tune(self, layout="any", winograd=(), chunk=0):
-        """Have it run in a layout, [node, tile] by Winograd's algorithm, and in chunks."""
+    def tune(self, layout="any", winograd=(), implementations=(), chunk=0):
+        """Have it run in a layout, [node, tile] by Winograd's algorithm, and in chunks.
+
+        ``implementations``: [node, oneDNN's name], where it is not to be oneDNN's first.
+        """
         self.tuned = {
             "isa": build_info()["isa"],
             "layout": layout,
             "winograd": list(winograd),
+            "implementations": list(implementations),
             "chunk": chunk,
         }
         return self

@@ -62,8 +62,9 @@ typedef void (*dnnl_byoc_store_t)(void* context, size_t index, const DLTensor* c
 /*! \brief What is to be chosen by measurement. */
 typedef enum {
   dnnl_byoc_tune_nothing = 0, /*!< oneDNN's choice */
-  dnnl_byoc_tune_layouts = 1, /*!< the convolutions' layout, and the chunks of a batch */
-  dnnl_byoc_tune_all = 2,     /*!< and which of them use Winograd's algorithm */
+  dnnl_byoc_tune_layouts = 1, /*!< the convolutions' layout, the chunks of a batch, and which of
+                                   oneDNN's implementations runs each node */
+  dnnl_byoc_tune_all = 2,     /*!< and which convolutions use Winograd's algorithm */
 } dnnl_byoc_tune_t;
 
 /*!

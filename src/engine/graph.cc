@@ -195,7 +195,9 @@ Tuned parse_tuned(const json& j) {
   const auto layout = data_layout_named(name);
   if (!layout)
     throw InvalidArgument("graph: expected layout any, channels_last or blocked, got " + name);
-  Choices choices = {*layout, {}, j.contains("chunk") ? integer<memory::dim>(j.at("chunk")) : 0};
+  Choices choices;
+  choices.layout = *layout;
+  if (j.contains("chunk")) choices.chunk = integer<memory::dim>(j.at("chunk"));
   if (choices.chunk < 0)
     throw InvalidArgument(text("graph: expected a chunk of 0 or more, got ", choices.chunk));
   for (const auto& entry : j.value("winograd", json::array())) {
@@ -204,6 +206,8 @@ Tuned parse_tuned(const json& j) {
       throw InvalidArgument(text("graph: expected a Winograd tile of 2 or 4, got ", tile));
     choices.winograd[integer<int>(entry.at(0))] = tile;
   }
+  for (const auto& entry : j.value("implementations", json::array()))
+    choices.implementations[integer<int>(entry.at(0))] = entry.at(1).get<std::string>();
   return {std::move(choices), j.at("isa").get<std::string>()};
 }
 

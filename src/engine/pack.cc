@@ -48,6 +48,7 @@ std::string pack(const char* json, const DLTensor* const* constants, size_t num_
     packed["tuned"] = {{"isa", isa_name()},
                        {"layout", data_layout_name(choices->layout)},
                        {"winograd", choices->winograd},
+                       {"implementations", choices->implementations},
                        {"chunk", choices->chunk}};
   }
   const Executable executable(graph);

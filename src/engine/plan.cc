@@ -39,7 +39,7 @@ Plan Plan::compile(const Graph& graph, Mode mode, const Choices* choices) {
   std::set<DataLayout> layouts = {best.common_layout(), DataLayout::channels_last};
   layouts.erase(DataLayout::any);
   for (const DataLayout layout : layouts) {
-    Plan uniform = PlanBuilder(graph, mode, {layout, {}}).build();
+    Plan uniform = PlanBuilder(graph, mode, {layout}).build();
     if (uniform.reordered_bytes() < best.reordered_bytes()) best = std::move(uniform);
   }
   return best;

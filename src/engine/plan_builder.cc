@@ -232,6 +232,12 @@ int PlanBuilder::winograd_tile() const {
   return it == choices_.winograd.end() ? 0 : it->second;
 }
 
+bool PlanBuilder::wants_implementation(int number, const std::string& name) const {
+  const auto it = choices_.implementations.find(node_);
+  return it == choices_.implementations.end() ? number == choices_.implementation
+                                              : name == it->second;
+}
+
 const memory::desc& PlanBuilder::md(int tensor) const {
   if (!is_defined(tensor)) return deferred_.at(tensor).md;
   return plan_.values_[values_of_[tensor].front()].md;

@@ -54,6 +54,12 @@ class PlanBuilder {
   /*! \brief The tile in which the node under construction is to use Winograd's algorithm; or 0. */
   int winograd_tile() const;
 
+  /*!
+   * \brief Whether to use an implementation for the node under construction.
+   * \param number Among those that could be used.
+   */
+  bool wants_implementation(int number, const std::string& name) const;
+
   /*! \name A tensor as it is now: its first layout is the one that its producer wrote. */
   ///@{
   const memory::desc& md(int tensor) const;

@@ -7,12 +7,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "chunk.h"
 #include "executable.h"
 #include "isa.h"
 #include "made_up_tensors.h"
+#include "ops/post_ops.h"
 #include "threads.h"
 
 namespace dnnl_byoc {
@@ -28,14 +30,18 @@ constexpr Seconds kEnough{1.0};  // to go on beyond kRuns
 constexpr Seconds kBudget{3.0};  // for one choice; a large batch gets fewer runs
 // Winograd's algorithm takes memory for its weights: it has to win by more than a little.
 constexpr double kWorthIt = 0.95;
+// So has another implementation than oneDNN's first, by more than a measurement is wrong by.
+constexpr double kFaster = 0.97;
+constexpr int kImplementations = 3;  // of a node, that are tried
 // How many images a thread computes at once. One leaves most in its cache; more read the weights of
 // dense layers less often.
 constexpr memory::dim kChunks[] = {1, 4};
 
-/*! \brief What distinguishes two plans of a graph. */
-std::string signature(const Plan& plan) {
-  std::string text;
+/*! \brief What distinguishes two plans of a graph: for each node, its steps. */
+std::map<int, std::string> steps_by_node(const Plan& plan) {
+  std::map<int, std::string> texts;
   for (const Step& step : plan.steps()) {
+    std::string& text = texts[step.node];
     text += step.kind + " " + step.impl();
     for (const auto& [arg, value] : step.args) {
       const memory::desc& md = plan.values()[value].md;
@@ -43,7 +49,7 @@ std::string signature(const Plan& plan) {
     }
     text += ";";
   }
-  return text;
+  return texts;
 }
 
 /*! \brief A way to run the graph. */
@@ -52,6 +58,7 @@ class Candidate {
   Candidate(const Graph& graph, const Choices& choices)
       : choices_(choices),
         executable_(with(graph, choices)),
+        steps_(steps_by_node(executable_.plan())),
         tensors_(graph.inputs, executable_.output_mds()) {}
 
   /*! \brief Makes it ready to be measured. */
@@ -83,15 +90,8 @@ class Candidate {
     }
   }
 
-  /*! \brief The nodes that run by Winograd's algorithm. */
-  std::set<int> winograd_nodes() const {
-    std::set<int> nodes;
-    for (const Step& step : executable_.plan().steps())
-      if (step.kernel && choices_.winograd.count(step.node)) nodes.insert(step.node);
-    return nodes;
-  }
-
   const Plan& plan() const { return executable_.plan(); }
+  const std::map<int, std::string>& steps() const { return steps_; }
   memory::dim chunks() const { return executable_.chunks(); }
   const Choices& choices() const { return choices_; }
   Seconds fastest() const { return fastest_; }
@@ -105,6 +105,7 @@ class Candidate {
 
   const Choices choices_;
   Executable executable_;
+  const std::map<int, std::string> steps_;
   const MadeUpTensors tensors_;
   Seconds fastest_ = Seconds::max();
   std::map<int, Seconds> fastest_by_node_;
@@ -113,10 +114,10 @@ class Candidate {
 /*! \brief The graph in each of these ways, without those that come to the same as another. */
 std::list<Candidate> candidates_for(const std::vector<Choices>& ways, const Graph& graph) {
   std::list<Candidate> candidates;
-  std::set<std::string> seen;
+  std::set<std::map<int, std::string>> seen;
   for (const Choices& choices : ways) {
     candidates.emplace_back(graph, choices);
-    if (!seen.insert(signature(candidates.back().plan())).second) candidates.pop_back();
+    if (!seen.insert(candidates.back().steps()).second) candidates.pop_back();
   }
   return candidates;
 }
@@ -149,7 +150,11 @@ std::optional<Choices> fastest_chunk(const Graph& graph, const std::vector<const
                                      DataLayout::blocked};
   const auto ways = [&layouts](memory::dim chunk) {
     std::vector<Choices> ways;
-    for (const DataLayout layout : layouts) ways.push_back({layout, {}, chunk});
+    for (const DataLayout layout : layouts) {
+      ways.emplace_back();
+      ways.back().layout = layout;
+      ways.back().chunk = chunk;
+    }
     return ways;
   };
   const memory::dim batch = batch_of(graph);
@@ -178,6 +183,40 @@ std::optional<Choices> fastest_chunk(const Graph& graph, const std::vector<const
   return fastest.fastest() < to_beat ? fastest.choices() : *best;
 }
 
+/*! \brief What a choice is measured on: as much of the graph as threads compute at once. */
+Graph measured_graph(const Choices& choices, const Graph& graph) {
+  return choices.chunk ? *trial_of(graph, choices.chunk) : graph;
+}
+
+/*!
+ * \brief What is said of the fastest candidate, for each node that is faster in it than in the
+ * first.
+ *
+ * \param worth What part of the first one's time the others may take.
+ * \param say (candidate, node) → optional; nothing if another node's doing makes the difference.
+ */
+template <typename Say>
+auto fastest_by_node(std::list<Candidate> candidates, const std::vector<const void*>& data,
+                     double worth, Say say) {
+  std::map<int, typename std::invoke_result_t<Say, const Candidate&, int>::value_type> said;
+  if (candidates.size() == 1) return said;
+  measure(&candidates, data, &Candidate::measure_nodes);
+  const Candidate& first = candidates.front();
+  std::map<int, Seconds> to_beat;
+  for (const Candidate& candidate : candidates)
+    for (const auto& [node, steps] : candidate.steps()) {
+      const auto before = first.steps().find(node);
+      if (before == first.steps().end() || before->second == steps) continue;
+      const auto what = say(candidate, node);
+      if (!what) continue;
+      const auto best = to_beat.emplace(node, worth * first.fastest(node)).first;
+      if (candidate.fastest(node) >= best->second) continue;
+      best->second = candidate.fastest(node);
+      said[node] = *what;
+    }
+  return said;
+}
+
 /*! \brief For each convolution that is faster by Winograd's algorithm, the tile. */
 std::map<int, int> fastest_tiles(const Choices& choices, const Graph& graph,
                                  const std::vector<const void*>& data) {
@@ -187,19 +226,29 @@ std::map<int, int> fastest_tiles(const Choices& choices, const Graph& graph,
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       if (graph.nodes[i].kind == "convolution") ways.back().winograd[static_cast<int>(i)] = tile;
   }
-  auto candidates = candidates_for(ways, choices.chunk ? *trial_of(graph, choices.chunk) : graph);
-  if (candidates.size() == 1) return {};
-  measure(&candidates, data, &Candidate::measure_nodes);
-  std::map<int, int> tiles;
-  std::map<int, Seconds> to_beat;
-  for (const Candidate& candidate : candidates)
-    for (const int node : candidate.winograd_nodes()) {
-      const auto best = to_beat.emplace(node, kWorthIt * candidates.front().fastest(node)).first;
-      if (candidate.fastest(node) >= best->second) continue;
-      best->second = candidate.fastest(node);
-      tiles[node] = candidate.choices().winograd.at(node);
-    }
-  return tiles;
+  return fastest_by_node(candidates_for(ways, measured_graph(choices, graph)), data, kWorthIt,
+                         [](const Candidate& candidate, int node) -> std::optional<int> {
+                           const auto& tiles = candidate.choices().winograd;
+                           const auto it = tiles.find(node);
+                           return it == tiles.end() ? std::nullopt : std::optional(it->second);
+                         });
+}
+
+/*! \brief For each node whose fastest implementation is not oneDNN's first, its name. */
+std::map<int, std::string> fastest_implementations(const Choices& choices, const Graph& graph,
+                                                   const std::vector<const void*>& data) {
+  std::vector<Choices> ways;
+  for (int i = 0; i < kImplementations; ++i) {
+    ways.push_back(choices);
+    ways.back().implementation = i;
+  }
+  return fastest_by_node(
+      candidates_for(ways, measured_graph(choices, graph)), data, kFaster,
+      [&graph](const Candidate& candidate, int node) -> std::optional<std::string> {
+        for (const Step& step : candidate.plan().steps())
+          if (step.node == node && step.kind == graph.nodes[node].kind) return step.impl();
+        return std::nullopt;
+      });
 }
 
 }  // namespace
@@ -210,7 +259,8 @@ std::optional<Choices> fastest(const Graph& graph, const std::vector<const void*
   const auto found = fastest_chunk(graph, data);
   Choices choices = found.value_or(Choices{});
   if (tune == dnnl_byoc_tune_all) choices.winograd = fastest_tiles(choices, graph, data);
-  if (!found && choices.winograd.empty()) return std::nullopt;
+  choices.implementations = fastest_implementations(choices, graph, data);
+  if (!found && choices.winograd.empty() && choices.implementations.empty()) return std::nullopt;
   return choices;
 }
 

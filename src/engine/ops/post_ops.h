@@ -65,10 +65,40 @@ bool is_usable(const PlanBuilder& b, const PostOps& variant, const dnnl::primiti
 /*! \brief "binary_add+eltwise_relu". */
 std::string post_op_names(const Node& node);
 
+/*! \brief Goes on to oneDNN's next implementation; empty after the last. */
+template <typename PrimitiveDesc>
+void advance(PrimitiveDesc* pd) {
+  if (dnnl_primitive_desc_next_impl(pd->get()) != dnnl_success) *pd = PrimitiveDesc();
+}
+
+template <typename PrimitiveDesc>
+void skip_unusable(const PlanBuilder& b, const PostOps& variant, PrimitiveDesc* pd) {
+  while (*pd && !is_usable(b, variant, *pd)) advance(pd);
+}
+
+/*!
+ * \brief The implementation that is wanted for a node, of those that read and write what the first
+ * does; if there is none such, the first.
+ */
+template <typename PrimitiveDesc>
+PrimitiveDesc wanted(const PlanBuilder& b, const PostOps& variant, const PrimitiveDesc& first,
+                     PrimitiveDesc pd) {
+  int number = 0;
+  for (; pd; advance(&pd)) {
+    skip_unusable(b, variant, &pd);
+    if (!pd || is_reference(pd)) break;
+    if (pd.src_desc() != first.src_desc() || pd.dst_desc() != first.dst_desc()) continue;
+    if (b.wants_implementation(number++, pd.impl_info_str())) return pd;
+  }
+  return first;
+}
+
 /*!
  * \brief The first primitive descriptor that oneDNN has a fast implementation for; if there is
  * none, the first slow one, or an empty one.
  *
+ * Where another implementation was chosen for the node, and reads and writes the same layouts,
+ * that.
  * \param candidates Source descriptors, best first; each is tried with each post-op variant.
  * \param make (src_md, attr) → a primitive descriptor, empty if oneDNN refuses.
  */
@@ -80,12 +110,12 @@ Choice<PrimitiveDesc> try_choose(const PlanBuilder& b, const Node& node,
   if (!is_countable(dst_shape)) return fallback;
   for (const memory::desc& src_md : candidates) {
     for (const PostOps& variant : post_op_variants(b, node, dst_shape, src_md.get_data_type())) {
-      PrimitiveDesc pd = make(src_md, variant.attr);
-      while (pd && !is_usable(b, variant, pd))
-        if (dnnl_primitive_desc_next_impl(pd.get()) != dnnl_success) pd = PrimitiveDesc();
-      if (!pd) continue;
-      if (!is_reference(pd)) return {pd, variant};
-      if (!fallback.pd) fallback = {pd, variant};
+      PrimitiveDesc first = make(src_md, variant.attr);
+      skip_unusable(b, variant, &first);
+      if (!first) continue;
+      if (!is_reference(first))
+        return {wanted(b, variant, first, make(src_md, variant.attr)), variant};
+      if (!fallback.pd) fallback = {first, variant};
     }
   }
   return fallback;
