@@ -453,6 +453,7 @@ relay = _Words(
     split=_split,
     squeeze=_squeeze,
     cast=_cast,
+    zeros=_word(op.zeros),
     copy=lambda x: x,
     image=_Words(resize2d=_resize2d),
     nn=_Words(

@@ -21,8 +21,9 @@ __all__ = ["build_info", "profile"]
 
 if native.front() == "relax":
     from .relax import partition_for_dnnl
+    from .report import explain
 
-    __all__ += ["partition_for_dnnl"]
+    __all__ += ["explain", "partition_for_dnnl"]
 elif not native.is_runtime_only():
     from . import quantize
     from .relay import partition_for_dnnl

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from relax_helpers import assert_close, build, check, inputs_for, ops_left, random, run, steps
 
-from tvm_dnnl_byoc import partition_for_dnnl, profile
+from tvm_dnnl_byoc import explain, partition_for_dnnl, profile
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from tvm.relax.frontend.torch import from_exported_program, from_fx  # noqa: E402
@@ -34,13 +34,18 @@ def compare(model, mod, x, tolerance=1e-5):
 def test_resnet50():
     torch.manual_seed(0)
     model, x = resnet50(), torch.randn(1, 3, 64, 64)
-    partitioned, executable = compare(model, exported(model, x), x)
+    mod = exported(model, x)
+    partitioned, executable = compare(model, mod, x)
     assert len(profile(executable)) == 1
     assert ops_left(partitioned) == ["call_dps_packed"]
     ran = steps(executable)
     assert sum(step.startswith("convolution") for step in ran) == 53
     assert ran.count("convolution:sum+eltwise_relu") == 16
     assert not any("batch_normalization" in step for step in ran)
+    report = explain(mod)
+    (region,) = report.regions
+    assert report.share == 1
+    assert region.operators == sum(kind.count for kind in report.operators)
 
 
 def test_mobilenet():
@@ -120,13 +125,17 @@ def bert(attention):
 def test_bert(attention):
     model = bert(attention)
     ids = torch.randint(0, 100, (1, 24))
-    partitioned, executable = compare(model, exported(model, ids), ids)
+    mod = exported(model, ids)
+    partitioned, executable = compare(model, mod, ids)
     assert len(profile(executable)) <= 3
     assert not {"matmul", "nn.softmax", "nn.layer_norm", "nn.gelu"} & set(ops_left(partitioned))
     ran = steps(executable)
     assert ran.count("inner_product:eltwise_gelu_erf") == 2
     assert sum(step.startswith("softmax") for step in ran) == 2
     assert sum(step.startswith("layer_normalization") for step in ran) == 5
+    report = explain(mod)
+    assert report.share == 1
+    assert len(report.regions) == len(profile(executable))
 
 
 def check_torch(model, example, dynamic_shapes, inputs):

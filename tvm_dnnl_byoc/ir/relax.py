@@ -20,6 +20,7 @@ from .relax_expr import (
     TensorType,
     Tuple,
     TupleGetItem,
+    TupleType,
     Var,
 )
 
@@ -37,6 +38,7 @@ __all__ = [
     "call_function",
     "constant",
     "instance_norm",
+    "kind_of",
     "layer_norm",
     "multiply",
     "op_name",
@@ -46,7 +48,9 @@ __all__ = [
     "reshape",
     "same_type",
     "shape_of",
+    "sizes_of",
     "static_shape",
+    "type_text",
     "with_attrs",
     "with_inputs",
 ]
@@ -67,7 +71,7 @@ def refusal(chain: list[Expr]) -> str:
 def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
     """Return a call, tuple or field with other inputs of the same types."""
     if isinstance(expr, Call):
-        return Call(expr.op, inputs, expr.attrs, expr.checked_type, expr.var)
+        return Call(expr.op, inputs, expr.attrs, expr.checked_type, expr.var, expr.origin)
     if isinstance(expr, Tuple):
         return Tuple(expr.checked_type, inputs, var=expr.var)
     return TupleGetItem(expr.checked_type, inputs[0], expr.index, var=expr.var)
@@ -82,8 +86,14 @@ def with_attrs(call: Call, inputs: list[Expr], **attrs: Any) -> Call:
 def op_name(expr: Expr) -> str | None:
     """Return the name of the operator that an expression calls, None if it calls none."""
     if isinstance(expr, Call) and isinstance(expr.op, Op):
-        return expr.op.name
+        return expr.op.name or None
     return None
+
+
+def kind_of(expr: Expr) -> str:
+    """Return what an expression that calls no operator is called."""
+    origin = getattr(expr, "origin", None)
+    return type(expr if origin is None else origin).__name__
 
 
 def array_of(expr: Expr) -> np.ndarray | None:
@@ -145,12 +155,21 @@ def _normalised(name: str, x: Expr, gamma: Expr, beta: Expr, **attrs: float) -> 
     return Call(Op(name), [x, gamma, beta], attributes, x.checked_type)
 
 
-def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
-    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+def sizes_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a tensor, None for a symbolic size.
+
+    None if it is no tensor, or if its shape is not known.
+    """
     type_ = expr.checked_type
-    if not isinstance(type_, TensorType) or type_.dtype != "float32" or type_.shape is None:
+    if not isinstance(type_, TensorType) or type_.shape is None:
         return None
     return tuple(size if isinstance(size, int) else None for size in type_.shape)
+
+
+def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+    shape = sizes_of(expr)
+    return shape if shape is not None and expr.checked_type.dtype == "float32" else None
 
 
 def static_shape(expr: Expr) -> tuple[int, ...] | None:
@@ -163,3 +182,12 @@ def same_type(a: Expr, b: Expr) -> bool:
     """Whether two expressions are tensors of one dtype and of the same sizes in every run."""
     type_ = a.checked_type
     return isinstance(type_, TensorType) and type_.shape is not None and type_ == b.checked_type
+
+
+def type_text(expr: Expr) -> str:
+    """Return the type of an expression, to be read; "" if it is neither a tensor nor a tuple."""
+    type_ = expr.checked_type
+    if not isinstance(type_, TensorType):
+        return "tuple" if isinstance(type_, TupleType) else ""
+    shape = "?" if type_.shape is None else f"({', '.join(map(str, type_.shape))})"
+    return f"{shape} {type_.dtype}"

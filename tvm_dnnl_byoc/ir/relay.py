@@ -23,6 +23,7 @@ __all__ = [
     "call_function",
     "constant",
     "instance_norm",
+    "kind_of",
     "layer_norm",
     "multiply",
     "op_name",
@@ -32,7 +33,9 @@ __all__ = [
     "reshape",
     "same_type",
     "shape_of",
+    "sizes_of",
     "static_shape",
+    "type_text",
     "with_attrs",
     "with_inputs",
 ]
@@ -74,6 +77,11 @@ def op_name(expr: Expr) -> str | None:
     if isinstance(expr, Call) and isinstance(expr.op, Op):
         return expr.op.name
     return None
+
+
+def kind_of(expr: Expr) -> str:
+    """Return what an expression that calls no operator is called."""
+    return type(expr).__name__
 
 
 def array_of(expr: Expr) -> np.ndarray | None:
@@ -129,12 +137,18 @@ def instance_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
     return relay.nn.instance_norm(x, gamma, beta, epsilon=epsilon)
 
 
-def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
-    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+def sizes_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a tensor, None for a symbolic size; None if it is no tensor."""
     type_ = expr.checked_type
-    if not isinstance(type_, relay.TensorType) or type_.dtype != "float32":
+    if not isinstance(type_, relay.TensorType):
         return None
     return tuple(int(size) if isinstance(size, tir.IntImm) else None for size in type_.shape)
+
+
+def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+    shape = sizes_of(expr)
+    return shape if shape is not None and expr.checked_type.dtype == "float32" else None
 
 
 def static_shape(expr: Expr) -> tuple[int, ...] | None:
@@ -154,3 +168,12 @@ def same_type(a: Expr, b: Expr) -> bool:
         and not any(isinstance(size, tir.Any) for size in type_.shape)
         and tvm.ir.structural_equal(type_, b.checked_type)
     )
+
+
+def type_text(expr: Expr) -> str:
+    """Return the type of an expression, to be read; "" if it is neither a tensor nor a tuple."""
+    sizes = sizes_of(expr)
+    if sizes is None:
+        return "tuple" if isinstance(expr.checked_type, relay.TupleType) else ""
+    shape = ", ".join("?" if size is None else str(size) for size in sizes)
+    return f"({shape}) {expr.checked_type.dtype}"

@@ -36,9 +36,12 @@ def read_call(call: Any, args: list[Expr], type_: Type) -> Expr:
     """
     name = call.op.name.removeprefix("relax.")
     try:
-        return _READ.get(name, _plain)(call, args, type_)
+        expr = _READ.get(name, _plain)(call, args, type_)
     except (NoCounterpart, SymbolicNumber):
-        return Call(Op(f"relax.{name}"), args, checked_type=type_)
+        expr = Call(Op(f"relax.{name}"), args, checked_type=type_)
+    if isinstance(expr, Call) and expr not in args:
+        expr.origin = call
+    return expr
 
 
 def _plain(call: Any, args: list[Expr], type_: Type) -> Expr:

@@ -13,6 +13,7 @@ from ..ir import Constant, Expr, Function, Tuple
 from ..ir.encode import encode_region
 from ..passes.composed import combine_activations
 from ..passes.dataflow import is_constant
+from ..passes.partitioned import Partitioned
 from ..passes.regions import find_regions
 from ..passes.units import UnitGraph, region_inputs, region_outputs
 from .bounds import with_bounded_sizes
@@ -60,6 +61,16 @@ def partition_for_dnnl(
     ValueError
         If there is no such precision.
     """
+    return partition(mod, params, keep_light_regions, precision)[0]
+
+
+def partition(
+    mod: tvm.IRModule,
+    params: Mapping[str, Any] | None = None,
+    keep_light_regions: bool = False,
+    precision: str | None = None,
+) -> tuple[tvm.IRModule, list[Partitioned]]:
+    """Do as ``partition_for_dnnl``, and say what became of each block of each function."""
     if precision not in (None, *PRECISIONS):
         raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {precision!r}")
     if not isinstance(mod, tvm.IRModule):
@@ -71,7 +82,7 @@ def partition_for_dnnl(
     for var, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
         if _is_partitionable(function):
             partitioner.partition(var, function)
-    return partitioner.result()
+    return partitioner.result(), partitioner.blocks
 
 
 def _is_partitionable(function: Any) -> bool:
@@ -88,7 +99,7 @@ def _supported(precision: str | None) -> str:
         return ""
     refusal = tvm.get_global_func("tvm_dnnl_byoc.refusal_of_precision")(precision)
     if refusal:
-        warnings.warn(f"{refusal}: the model stays in f32", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"{refusal}: the model stays in f32", RuntimeWarning, stacklevel=4)
         return ""
     return precision
 
@@ -103,12 +114,18 @@ class _Region:
 
 
 class _Partitioner:
-    """Partitions the functions of a module, one after the other."""
+    """Partitions the functions of a module, one after the other.
+
+    Attributes
+    ----------
+    blocks : list of Partitioned
+    """
 
     def __init__(self, mod: tvm.IRModule, keep_light_regions: bool, precision: str):
         self._mod = tvm.IRModule(mod.functions, attrs=mod.attrs)
         self._keep_light_regions = keep_light_regions
         self._precision = precision
+        self.blocks: list[Partitioned] = []
         self._modules = list((mod.attrs or {}).get("external_mods", []))
         self._symbols = {
             module["get_symbol"]() for module in self._modules if module.kind == "dnnl_byoc"
@@ -124,12 +141,7 @@ class _Partitioner:
     def partition(self, var: relax.GlobalVar, function: relax.Function) -> None:
         """Replace the regions of a function by calls."""
         body = function.body
-        blocks = [
-            self._partitioned(block, var.name_hint)
-            if isinstance(block, relax.DataflowBlock)
-            else block
-            for block in body.blocks
-        ]
+        blocks = [self._partitioned(block, var.name_hint) for block in body.blocks]
         self._mod[var] = relax.Function(
             function.params,
             relax.SeqExpr(blocks, body.body),
@@ -138,15 +150,21 @@ class _Partitioner:
             function.attrs,
         )
 
-    def _partitioned(self, block: relax.DataflowBlock, name: str) -> relax.DataflowBlock:
+    def _partitioned(self, block: relax.BindingBlock, name: str) -> relax.BindingBlock:
         read = Block.read(block)
+        if not isinstance(block, relax.DataflowBlock):  # it stays as it is
+            self._report(read, UnitGraph(read.body), {})
+            return block
         graph, groups = self._regions(*canonicalize(read.body))
         if groups is None:
             graph, groups = self._regions(read.body, set())
-        if not groups:
-            return block
         regions = [self._compile(graph, units, name) for units in groups]
-        return _write(read, graph.body, regions)
+        symbols = [region.symbol for region in regions]
+        self._report(read, graph, dict(zip(symbols, groups, strict=True)))
+        return _write(read, graph.body, regions) if regions else block
+
+    def _report(self, read: Block, graph: UnitGraph, regions: dict[str, list[int]]) -> None:
+        self.blocks.append(Partitioned(graph, regions, read.inputs, read.outputs))
 
     def _regions(self, body: Expr, altered: set) -> tuple[UnitGraph, list[list[int]] | None]:
         """Return the units of a body, and which of them make regions.
@@ -197,7 +215,7 @@ def _write(read: Block, body: Tuple, regions: list[_Region]) -> relax.DataflowBl
     """
     region_of = {output: region for region in regions for output in region.outputs}
     values = dict(read.values)
-    outputs = [var for var in read.bindings if not isinstance(var, relax.DataflowVar)]
+    outputs = read.outputs
     values.update(zip(outputs, body.fields, strict=True))
     for output in region_of:
         if output.var is None:

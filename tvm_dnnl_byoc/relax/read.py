@@ -1,4 +1,4 @@
-"""Reads a dataflow block of Relax as expressions."""
+"""Reads a block of Relax as expressions."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from .operators import read_call, read_field
 
 @dataclass
 class Block:
-    """A dataflow block.
+    """A block; outside of dataflow, others may read whatever it binds.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Block:
     casts: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, block: relax.DataflowBlock) -> "Block":
+    def read(cls, block: relax.BindingBlock) -> "Block":
         """Read a block."""
         self = cls({binding.var: binding for binding in block.bindings})
         constants: dict[Any, Constant] = {}
@@ -45,12 +45,20 @@ class Block:
                 expr.var = var
             self.values[var] = expr
         self._find_casts()
-        outputs = [
-            self.values[var] for var in self.bindings if not isinstance(var, relax.DataflowVar)
-        ]
+        outputs = [self.values[var] for var in self.outputs]
         types = tuple(expr.checked_type for expr in outputs)
         self.body = Tuple(TupleType(types), outputs)
         return self
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The variables that others may read."""
+        return [var for var in self.bindings if not isinstance(var, relax.DataflowVar)]
+
+    @property
+    def inputs(self) -> dict[Expr, Any]:
+        """By expression for it, each variable from outside."""
+        return {expr: var for var, expr in self.values.items() if var not in self.bindings}
 
     def _find_casts(self) -> None:
         known = {
@@ -83,13 +91,15 @@ class Block:
             return Var(own)
 
         if not isinstance(binding, relax.VarBinding):  # a match_cast, which may fail
-            return _opaque(binding.value, type_, value)
+            return _opaque(binding.value, type_, value, binding)
         expr = binding.value
         if isinstance(expr, relax.TupleGetItem):
             return read_field(value(expr.tuple_value), expr.index, type_)
         if isinstance(expr, relax.Call):
             if isinstance(expr.op, RelaxOp):
                 return read_call(expr, _tensors(map(value, expr.args)), type_)
+            return _opaque(expr, type_, value)
+        if isinstance(expr, relax.If | relax.Function | relax.SeqExpr):
             return _opaque(expr, type_, value)
         return value(expr)
 
@@ -99,6 +109,27 @@ def _tensors(args: Iterable[Expr]) -> list[Expr]:
     return [arg for arg in args if not (isinstance(arg, Var) and arg.var is None)]
 
 
-def _opaque(expr: Any, type_: Type, value: Callable[[Any], Expr]) -> Expr:
+def _opaque(
+    expr: Any, type_: Type, value: Callable[[Any], Expr], origin: Any | None = None
+) -> Expr:
     """Return what stands for an expression of which only what it reads is known."""
-    return Call(Op(""), [value(var) for var in relax.analysis.free_vars(expr)], checked_type=type_)
+    args = [value(var) for var in relax.analysis.free_vars(expr)]
+    return Call(Op(""), args, checked_type=type_, origin=expr if origin is None else origin)
+
+
+def calls_inside(expr: Expr) -> list[Call]:
+    """Return the calls in an opaque expression's branches and functions."""
+    calls: list[Call] = []
+    stack = [getattr(expr, "origin", None)]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, relax.If):
+            stack += [item.true_branch, item.false_branch]
+        elif isinstance(item, relax.Function):
+            stack.append(item.body)
+        elif isinstance(item, relax.SeqExpr):
+            for block in item.blocks:
+                found = [e for e in Block.read(block).values.values() if isinstance(e, Call)]
+                calls += found
+                stack += [call.origin for call in found]
+    return calls
