@@ -397,6 +397,9 @@ def _split(x, parts, axis=0):
 
 
 def _squeeze(x, axis=None):
+    # Which Relax would leave as it is; Relay refuses it.
+    if any(isinstance(shape_of(x)[i], int) and shape_of(x)[i] != 1 for i in axis or ()):
+        raise ValueError(f"squeeze: expected sizes of 1, got {shape_of(x)} and axes {axis}")
     return _word(op.squeeze)(x, axis)
 
 

@@ -4,6 +4,7 @@ Relax binds each value to a variable, and its classes differ from release to rel
 functions are read into expressions of our own, which know the variables that they stand for.
 """
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +38,7 @@ __all__ = [
     "array_of",
     "call_function",
     "constant",
+    "dequantize",
     "instance_norm",
     "kind_of",
     "layer_norm",
@@ -44,12 +46,14 @@ __all__ = [
     "op_name",
     "padding_of",
     "parameter",
+    "quantize",
     "refusal",
     "reshape",
     "same_type",
     "shape_of",
     "sizes_of",
     "static_shape",
+    "tuple_of",
     "type_text",
     "with_attrs",
     "with_inputs",
@@ -133,6 +137,29 @@ def add(x: Expr, y: Expr) -> Expr:
 def multiply(x: Expr, y: Expr) -> Expr:
     """Return x · y, which has the type of x."""
     return Call(Op("multiply"), [x, y], checked_type=x.checked_type)
+
+
+def quantize(x: Expr, scale: float, dtype: str) -> Expr:
+    """Return the whole numbers nearest to x / scale, without a zero point."""
+    return _quantization("qnn.quantize", x, np.float32(scale), -1, dtype)
+
+
+def dequantize(numbers: Expr, scales: np.ndarray, axis: int = -1) -> Expr:
+    """Return numbers · scales, float32: one scale, or one for each index along an axis."""
+    return _quantization("qnn.dequantize", numbers, scales, axis, "float32")
+
+
+def _quantization(name: str, x: Expr, scales: np.ndarray, axis: int, dtype: str) -> Call:
+    scales = np.asarray(scales, np.float32)
+    args = [x, constant(scales), constant(np.zeros(scales.shape, np.int32))]
+    attrs = SimpleNamespace(axis=axis, out_dtype=dtype)
+    return Call(Op(name), args, attrs, TensorType(x.checked_type.shape, dtype))
+
+
+def tuple_of(fields: Iterable[Expr]) -> Tuple:
+    """Return a tuple."""
+    fields = list(fields)
+    return Tuple(TupleType(tuple(field.checked_type for field in fields)), fields)
 
 
 def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:

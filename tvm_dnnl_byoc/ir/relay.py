@@ -1,5 +1,6 @@
 """Relay's expressions."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "array_of",
     "call_function",
     "constant",
+    "dequantize",
     "instance_norm",
     "kind_of",
     "layer_norm",
@@ -29,12 +31,14 @@ __all__ = [
     "op_name",
     "padding_of",
     "parameter",
+    "quantize",
     "refusal",
     "reshape",
     "same_type",
     "shape_of",
     "sizes_of",
     "static_shape",
+    "tuple_of",
     "type_text",
     "with_attrs",
     "with_inputs",
@@ -120,6 +124,24 @@ def add(x: Expr, y: Expr) -> Expr:
 def multiply(x: Expr, y: Expr) -> Expr:
     """Return x · y, which has the type of x."""
     return relay.multiply(x, y)
+
+
+def quantize(x: Expr, scale: float, dtype: str) -> Expr:
+    """Return the whole numbers nearest to x / scale, without a zero point."""
+    scale, zero_point = relay.const(scale, "float32"), relay.const(0, "int32")
+    return relay.qnn.quantize(x, scale, zero_point, out_dtype=dtype)
+
+
+def dequantize(numbers: Expr, scales: np.ndarray, axis: int = -1) -> Expr:
+    """Return numbers · scales, float32: one scale, or one for each index along an axis."""
+    scales = np.asarray(scales, np.float32)
+    zero_points = constant(np.zeros(scales.shape, np.int32))
+    return relay.qnn.dequantize(numbers, constant(scales), zero_points, axis=axis)
+
+
+def tuple_of(fields: Iterable[Expr]) -> Tuple:
+    """Return a tuple."""
+    return Tuple(list(fields))
 
 
 def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:

@@ -9,10 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 import tvm
-from tvm import relay
-from tvm.contrib import graph_executor
 
-from ..relay.partition import partition_for_dnnl
+from .. import front
 
 Inputs = Mapping[str, np.ndarray] | np.ndarray
 T = TypeVar("T")
@@ -20,16 +18,8 @@ T = TypeVar("T")
 
 def runner(mod: tvm.IRModule, target: str) -> Callable[[Inputs], list[np.ndarray]]:
     """Return what runs ``main``, by oneDNN as far as may be, and gives all of its outputs."""
-    with _nothing_measured(), tvm.transform.PassContext(opt_level=3):
-        lib = relay.build(partition_for_dnnl(mod), target)
-    executor = graph_executor.GraphModule(lib["default"](tvm.cpu()))
-    (first, *_) = (param.name_hint for param in mod["main"].params)
-
-    def run(inputs: Inputs) -> list[np.ndarray]:
-        executor.run(**(inputs if isinstance(inputs, Mapping) else {first: inputs}))
-        return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
-
-    return run
+    with _nothing_measured():
+        return front.runner(mod, target)
 
 
 def with_progress(items: Iterable[T], what: str) -> Iterable[T]:

@@ -217,9 +217,13 @@ def _resize2d(call: Any, args: list[Expr], type_: Type) -> Expr:
     return _named("image.resize2d", *attributes)(call, args[:1], type_)
 
 
-def _convolution(dims: int) -> Read:
+def _convolution(call: Any, args: list[Expr], type_: Type) -> Expr:
+    layout = str(call.attrs.out_layout) or str(call.attrs.data_layout)
+    channels = _shape(type_)[layout.index("C")] if layout.isalpha() else None
     attributes = ("strides", "padding", "dilation", "groups", "data_layout", "kernel_layout")
-    return _named(f"nn.conv{dims}d", *attributes, "out_layout", channels=None, out_dtype="")
+    fixed = {"channels": channels if isinstance(channels, int) else None, "out_dtype": ""}
+    name = call.op.name.removeprefix("relax.")
+    return _named(name, *attributes, "out_layout", **fixed)(call, args, type_)
 
 
 def _same(call: Any, args: list[Expr], type_: Type) -> Expr:
@@ -238,7 +242,7 @@ _ALONG = ("axis", "keepdims")
 _POOL = ("pool_size", "strides", "dilation", "padding", "ceil_mode", "count_include_pad")
 
 _READ: dict[str, Read] = {
-    **{f"nn.conv{dims}d": _convolution(dims) for dims in (1, 2, 3)},
+    **{f"nn.conv{dims}d": _convolution for dims in (1, 2, 3)},
     **{f"nn.conv{dims}d_transpose": _transposed_convolution for dims in (1, 2, 3)},
     **{
         name: _named(name, *_POOL, "layout", "out_layout")

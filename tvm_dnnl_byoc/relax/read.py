@@ -7,8 +7,8 @@ from typing import Any
 from tvm import relax
 from tvm.ir import Op as RelaxOp
 
-from ..ir import Call, Constant, Expr, Op, Tuple
-from ..ir.relax_expr import TupleType, Type, Var
+from ..ir import Call, Constant, Expr, Op, Tuple, tuple_of
+from ..ir.relax_expr import Type, Var
 from .compat import constant_array, read_type, relax_type, symbols_in
 from .operators import read_call, read_field
 
@@ -37,7 +37,20 @@ class Block:
     @classmethod
     def read(cls, block: relax.BindingBlock) -> "Block":
         """Read a block."""
-        self = cls({binding.var: binding for binding in block.bindings})
+        self = cls._of(block.bindings)
+        self.body = tuple_of(self.values[var] for var in self.outputs)
+        return self
+
+    @classmethod
+    def read_function(cls, function: relax.Function) -> "Block":
+        """Read all blocks of a function as one, of which the body is the function's result."""
+        self = cls._of(binding for block in function.body.blocks for binding in block.bindings)
+        self.body = self._value(function.body.body, {})
+        return self
+
+    @classmethod
+    def _of(cls, bindings: Iterable[Any]) -> "Block":
+        self = cls({binding.var: binding for binding in bindings})
         constants: dict[Any, Constant] = {}
         for var, binding in self.bindings.items():
             expr = self._read(binding, constants)
@@ -45,9 +58,6 @@ class Block:
                 expr.var = var
             self.values[var] = expr
         self._find_casts()
-        outputs = [self.values[var] for var in self.outputs]
-        types = tuple(expr.checked_type for expr in outputs)
-        self.body = Tuple(TupleType(types), outputs)
         return self
 
     @property
@@ -76,19 +86,7 @@ class Block:
         type_ = read_type(relax_type(binding.var))
 
         def value(expr: Any) -> Expr:
-            if isinstance(expr, relax.Var):
-                if expr not in self.values:
-                    self.values[expr] = Var(read_type(relax_type(expr)), var=expr)
-                return self.values[expr]
-            array = constant_array(expr)
-            if array is not None:
-                if expr not in constants:
-                    constants[expr] = Constant(read_type(relax_type(expr)), array)
-                return constants[expr]
-            own = read_type(relax_type(expr))
-            if isinstance(expr, relax.Tuple):
-                return Tuple(own, [value(item) for item in expr.fields])
-            return Var(own)
+            return self._value(expr, constants)
 
         if not isinstance(binding, relax.VarBinding):  # a match_cast, which may fail
             return _opaque(binding.value, type_, value, binding)
@@ -102,6 +100,22 @@ class Block:
         if isinstance(expr, relax.If | relax.Function | relax.SeqExpr):
             return _opaque(expr, type_, value)
         return value(expr)
+
+    def _value(self, expr: Any, constants: dict[Any, Constant]) -> Expr:
+        """Return what a variable, a constant or a tuple of them stands for."""
+        if isinstance(expr, relax.Var):
+            if expr not in self.values:
+                self.values[expr] = Var(read_type(relax_type(expr)), var=expr)
+            return self.values[expr]
+        own = read_type(relax_type(expr))
+        array = constant_array(expr)
+        if array is not None:
+            if expr not in constants:
+                constants[expr] = Constant(own, array)
+            return constants[expr]
+        if isinstance(expr, relax.Tuple):
+            return Tuple(own, [self._value(item, constants) for item in expr.fields])
+        return Var(own)
 
 
 def _tensors(args: Iterable[Expr]) -> list[Expr]:
