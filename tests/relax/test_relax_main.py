@@ -163,6 +163,18 @@ def test_what_canonical_form_changes():
     assert "instance_norm" in text
 
 
+def test_a_batch_norm_without_scale():
+    """Which is read as one with a scale of 1."""
+
+    def build(x):
+        statistics = (const(5), const(5, seed=1), const(5, seed=2), const(5, low=0.5, high=1.5))
+        attrs = {"axis": 1, "training": False, "scale": False, "center": False}
+        return op.nn.batch_norm(op.sin(x), *statistics, **attrs)[0]
+
+    mod = module(build, (2, 5, 3))
+    compare(mod, *inputs_for(mod))
+
+
 def test_a_module_that_is_quantized_already():
     def build(x):
         zero = relax.const(np.array(3, "uint8"))

@@ -40,7 +40,8 @@ def read_call(call: Any, args: list[Expr], type_: Type) -> Expr:
     except (NoCounterpart, SymbolicNumber):
         expr = Call(Op(f"relax.{name}"), args, checked_type=type_)
     if isinstance(expr, Call) and expr not in args:
-        expr.origin = call
+        same = all(own is given for own, given in zip(expr.args, args, strict=False))
+        expr.origin = call if same and len(expr.args) <= len(args) else None
     return expr
 
 

@@ -82,7 +82,7 @@ class Writer:
             return self._bind(relax.TupleGetItem(args[0], expr.index))
         if isinstance(expr, Var) or _is_opaque(expr):
             return self._keep(expr)
-        if expr.origin is None or op_name(expr) in ("qnn.quantize", "qnn.dequantize"):
+        if expr.origin is None:
             return self._bind(_WORDS[op_name(expr)](self._bind, expr, *args))
         origin, own = expr.origin, deque(args)
         args = [
@@ -139,6 +139,11 @@ def _dense(bind: Bind, call: Call, x: relax.Expr, weights: relax.Expr) -> relax.
     return op.matmul(x, bind(op.permute_dims(weights)))
 
 
+def _batch_norm(bind: Bind, call: Call, x: relax.Expr, *args: relax.Expr) -> relax.Expr:
+    attrs = call.attrs
+    return op.nn.batch_norm(x, *args, axis=attrs.axis, epsilon=attrs.epsilon, training=False)
+
+
 def _layer_norm(bind: Bind, call: Call, x: relax.Expr, *args: relax.Expr) -> relax.Expr:
     return op.nn.layer_norm(x, *args, axes=[call.attrs.axis], epsilon=call.attrs.epsilon)
 
@@ -186,12 +191,13 @@ _WINDOW = ("strides", "padding", "dilation")
 _CONVOLUTION = (*_WINDOW, "groups", "data_layout", "kernel_layout", "out_layout")
 _POOL = ("pool_size", *_WINDOW, "ceil_mode", "count_include_pad", "layout", "out_layout")
 
-# What is made, or changed more than in its arguments, where a block is brought into canonical form,
-# and by quantizing it.
+# What is made, or changed more than in its arguments: where a block is read, where it is brought
+# into canonical form, and by quantizing it.
 _WORDS: dict[str, Word] = {
     "add": lambda bind, call, x, y: op.add(x, y),
     "matmul": lambda bind, call, x, y: op.matmul(x, y),
     "multiply": lambda bind, call, x, y: op.multiply(x, y),
+    "nn.batch_norm": _batch_norm,
     "nn.dense": _dense,
     "nn.instance_norm": _instance_norm,
     "nn.layer_norm": _layer_norm,
