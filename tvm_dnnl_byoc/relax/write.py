@@ -39,7 +39,7 @@ class Writer:
         self._read = read
         self._builder = relax.BlockBuilder()
         self._opaque: dict[Any, Expr] = {}  # by variable
-        self._written: dict[Expr, relax.Expr] = {}
+        self._written: dict[Expr, relax.Expr | None] = {}
         self._bound: set[Any] = set()
 
     def write(self, body: Expr) -> relax.Expr:
@@ -72,28 +72,30 @@ class Writer:
         """Return what stands for a variable that was read."""
         return self._opaque.get(var, self._read.values[var])
 
-    def _write(self, expr: Expr) -> relax.Expr:
+    def _write(self, expr: Expr) -> relax.Expr | None:
         args = [self._written[e] for e in inputs_of(expr)]
         if isinstance(expr, Constant):
             return relax.const(tvm.runtime.tensor(np.asarray(expr.array, order="C")))
-        if isinstance(expr, Tuple):
-            return relax.Tuple(args)
+        if isinstance(expr, Tuple):  # of numbers: an argument that stays as it was
+            return None if any(arg is None for arg in args) else relax.Tuple(args)
         if isinstance(expr, TupleGetItem):
             return self._bind(relax.TupleGetItem(args[0], expr.index))
         if isinstance(expr, Var) or _is_opaque(expr):
             return self._keep(expr)
         if expr.origin is None:
             return self._bind(_WORDS[op_name(expr)](self._bind, expr, *args))
-        origin, own = expr.origin, deque(args)
-        args = [
-            (own.popleft() if own else self._left(arg)) if _is_value(arg) else arg
-            for arg in origin.args
-        ]
-        given = getattr(origin, "ty_args", None) or getattr(origin, "sinfo_args", None)
-        return self._bind(relax.Call(origin.op, args, origin.attrs, given))
+        own = deque(args)
+        args = [self._argument(arg, own) for arg in expr.origin.args]
+        given = getattr(expr.origin, "ty_args", None) or getattr(expr.origin, "sinfo_args", None)
+        return self._bind(relax.Call(expr.origin.op, args, expr.origin.attrs, given))
 
-    def _left(self, arg: relax.Expr) -> relax.Expr:
-        """Return an argument of Relax's that is none of ours, such as a shape."""
+    def _argument(self, arg: relax.Expr, own: deque[relax.Expr | None]) -> relax.Expr:
+        """Return what stands for an argument that was read: the next of ours, if it is one."""
+        if not _is_value(arg):
+            return arg
+        if own:
+            new = own.popleft()
+            return arg if new is None else new
         return self._written[self._value(arg)] if isinstance(arg, relax.Var) else arg
 
     def _bind(self, value: relax.Expr) -> relax.Var:
