@@ -21,11 +21,7 @@ __all__ = ["build_info", "profile"]
 
 if native.front() == "relax" or not native.is_runtime_only():
     from . import quantize
+    from .front import partition_for_dnnl
     from .report import explain
-
-    if native.front() == "relax":
-        from .relax import partition_for_dnnl
-    else:
-        from .relay import partition_for_dnnl
 
     __all__ += ["explain", "partition_for_dnnl", "quantize"]

@@ -9,6 +9,8 @@ from tvm_dnnl_byoc import explain, partition_for_dnnl, profile
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from tvm.relax.frontend.torch import from_exported_program, from_fx  # noqa: E402
 
+from tvm_dnnl_byoc.models import catalogue  # noqa: E402
+from tvm_dnnl_byoc.models.check import check as check_model  # noqa: E402
 from tvm_dnnl_byoc.models.torch_networks import Bert, mobilenet, resnet50  # noqa: E402
 
 
@@ -182,3 +184,25 @@ def test_bert_of_any_length(attention):
     left = set(ops_left(partitioned))
     assert not {"matmul", "nn.softmax", "nn.layer_norm", "nn.gelu", "tanh"} & left
     assert all(plan["compiled"] == 3 for plan in profile(executable).values())
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        catalogue.Entry("torch_cnn", "torch", (1, 3, 45, 61), "torch"),
+        catalogue.find("torch_mlp"),
+        catalogue.Entry("torch_mobilenet", "torch", (1, 3, 32, 32), "torch"),
+    ],
+    ids=lambda entry: entry.name,
+)
+def test_the_check_of_models(entry):
+    found = check_model(entry)
+    assert found.status == "ok", found.remarks
+    assert (found.regions, found.share, found.left) == (1, 1.0, {})
+    assert found.max_error < 1e-5
+
+
+def test_the_check_of_models_that_only_relay_reads():
+    found = check_model(catalogue.find("resnet18_v1"))
+    assert found.status == "skipped"
+    assert "TVM 0.19 is not installed" in found.remarks[0]

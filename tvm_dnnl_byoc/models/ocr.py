@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import native
 from .case import Case, NotInstalledError
 from .catalogue import Entry
+
+if TYPE_CHECKING:
+    import onnx
 
 _FILES = {
     "ppocr_v4_detector": "ch_PP-OCRv4_det_infer.onnx",
@@ -37,7 +42,6 @@ def load(entry: Entry) -> Case:
             raise NotInstalledError(f"{package} is not installed (the extra [models])")
     import onnx
     import onnxruntime
-    from tvm import relay
 
     path = _inside("rapidocr_onnxruntime") / "models" / _FILES[entry.name]
     data = _image(entry)
@@ -46,9 +50,7 @@ def load(entry: Entry) -> Case:
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
     references = session.run(None, {name: data})
-    module, params = relay.frontend.from_onnx(onnx.load(str(path)), {name: entry.shape})
-    # Shapes are computed in the graph, from that of the input: they become constants.
-    module = relay.transform.DynamicToStatic()(module)
+    module, params = _imported(onnx.load(str(path)), {name: entry.shape})
     return Case(
         module=module,
         params=params,
@@ -56,6 +58,18 @@ def load(entry: Entry) -> Case:
         references=references,
         framework="ONNX Runtime",
     )
+
+
+def _imported(model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]):
+    if native.front() == "relax":
+        from tvm.relax.frontend.onnx import from_onnx
+
+        return from_onnx(model, shapes), {}
+    from tvm import relay
+
+    module, params = relay.frontend.from_onnx(model, shapes)
+    # Shapes are computed in the graph, from that of the input: they become constants.
+    return relay.transform.DynamicToStatic()(module), params
 
 
 def _inside(package: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -16,10 +16,10 @@ Inputs = Mapping[str, np.ndarray] | np.ndarray
 T = TypeVar("T")
 
 
-def runner(mod: tvm.IRModule, target: str) -> Callable[[Inputs], list[np.ndarray]]:
+def runner(mod: tvm.IRModule, target: str) -> front.Run:
     """Return what runs ``main``, by oneDNN as far as may be, and gives all of its outputs."""
     with _nothing_measured():
-        return front.runner(mod, target)
+        return front.build(front.partition_for_dnnl(mod), target=target)
 
 
 def with_progress(items: Iterable[T], what: str) -> Iterable[T]:

@@ -1,7 +1,7 @@
 """Partitions a module, and reports what became of each operator."""
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 import tvm
 
@@ -42,8 +42,13 @@ def explain(mod: tvm.IRModule, params: dict | None = None) -> Report:
     TypeError
         If ``mod`` is no module.
     """
+    return report_of(partition(mod, params)[1])
+
+
+def report_of(parts: Iterable[Partitioned]) -> Report:
+    """Say what was offloaded of a module, by what partitioning says of its parts."""
     collector = _Collector()
-    for part in partition(mod, params)[1]:
+    for part in parts:
         collector.add(part)
     return collector.report()
 
