@@ -4,6 +4,7 @@ import json
 
 import pytest
 from relax_helpers import const, module, ops_left, symbol, var
+from relax_modules import Branches, Functions
 from report_page import Page
 from tvm import relax, te
 from tvm.relax import op
@@ -22,26 +23,11 @@ def kinds(report):
 
 def test_branches():
     """The blocks around it, and the branches, which TVM runs, are one graph."""
-
-    @I.ir_module
-    class Module:
-        @R.function
-        def main(
-            p: R.Tensor((), "bool"), x: R.Tensor((4, 7), "float32"), w: R.Tensor((7, 7), "float32")
-        ) -> R.Tensor((4, 7), "float32"):
-            y = R.matmul(x, w)
-            if p:
-                a = R.matmul(y, w)
-                z = R.nn.relu(R.add(a, y))
-            else:
-                z = R.exp(y)
-            return R.matmul(z, w)
-
-    report = explain(Module)
+    report = explain(Branches)
     found = kinds(report)
     assert (found["matmul"].count, found["matmul"].offloaded) == (3, 2)
-    assert found["matmul"].stayed == found["add"].stayed == found["exp"].stayed == {INSIDE: 1}
-    assert found["nn.relu"].stayed == {INSIDE: 1}
+    for name in ("matmul", "add", "exp", "nn.relu"):
+        assert found[name].stayed == {INSIDE: 1}
     assert report.share == pytest.approx(2 / 3)
     assert [node.operators for node in report.nodes] == [["matmul"], ["If"], ["matmul"]]
     assert [node.inputs for node in report.nodes] == [[], [0], [1]]
@@ -52,33 +38,12 @@ def test_branches():
 
 
 def test_functions_that_call_each_other():
-    @I.ir_module
-    class Module:
-        @R.function(private=True)
-        def layer(x: R.Tensor((4, 7), "float32"), w: R.Tensor((7, 7), "float32")) -> R.Tensor(
-            (4, 7), "float32"
-        ):
-            with R.dataflow():
-                y = R.matmul(x, w)
-                R.output(y)
-            return y
-
-        @R.function
-        def main(x: R.Tensor((4, 7), "float32"), w: R.Tensor((7, 7), "float32")) -> R.Tensor(
-            (4, 7), "float32"
-        ):
-            cls = Module
-            with R.dataflow():
-                a = cls.layer(x, w)
-                b = R.matmul(a, w)
-                R.output(b)
-            return b
-
-    report = explain(Module)
+    report = explain(Functions)
     assert {region.symbol for region in report.regions} == {"dnnl_layer_0", "dnnl_main_0"}
     assert kinds(report)["matmul"].alone == 2
-    assert [node.reason for node in report.nodes] == ["", OPAQUE, ""]
-    assert report.nodes[2].inputs == [1]
+    assert kinds(report)["nn.relu"].fused == {"matmul": 1}
+    assert [node.reason for node in report.nodes] == ["", OPAQUE, "", OPAQUE]
+    assert [node.inputs for node in report.nodes] == [[], [], [1], [2]]
 
 
 def test_a_nested_function():

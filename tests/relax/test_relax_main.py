@@ -8,6 +8,7 @@ from differential import DYNAMIC, judge, reproducer
 from graph_strategies import programs, same_each_time
 from hypothesis import given, note
 from relax_helpers import assert_close, build, const, inputs_for, module, random, run, symbol, var
+from relax_modules import Branches, Functions
 from tvm import relax, te
 from tvm.relax import op
 from tvm.script import ir as I
@@ -53,47 +54,12 @@ def test_random_graphs_of_any_batch(writing, program):
 
 
 def test_branches():
-    @I.ir_module
-    class Module:
-        @R.function
-        def main(
-            p: R.Tensor((), "bool"), x: R.Tensor((4, 7), "float32"), w: R.Tensor((7, 7), "float32")
-        ) -> R.Tensor((4, 7), "float32"):
-            y = R.matmul(x, w)
-            if p:  # noqa: SIM108 (a branch of Relax's)
-                z = R.nn.relu(R.add(y, y))
-            else:
-                z = R.exp(y)
-            return R.matmul(z, w)
-
     for p in (True, False):
-        compare(Module, np.array(p), random(4, 7), random(7, 7))
+        compare(Branches, np.array(p), random(4, 7), random(7, 7))
 
 
 def test_functions_that_are_called():
-    @I.ir_module
-    class Module:
-        @R.function(private=True)
-        def layer(x: R.Tensor((4, 7), "float32"), w: R.Tensor((7, 7), "float32")) -> R.Tensor(
-            (4, 7), "float32"
-        ):
-            with R.dataflow():
-                y = R.matmul(x, w)
-                R.output(y)
-            return y
-
-        @R.function
-        def main(x: R.Tensor((4, 7), "float32"), w: R.Tensor((7, 7), "float32")) -> R.Tensor(
-            (4, 7), "float32"
-        ):
-            cls = Module
-            with R.dataflow():
-                a = cls.layer(R.nn.relu(x), w)
-                b = R.matmul(a, w)
-                R.output(b)
-            return b
-
-    again = compare(Module, random(4, 7), random(7, 7))
+    again = compare(Functions, random(4, 7), random(7, 7))
     assert {var.name_hint for var in again.get_global_vars()} == {"layer", "main"}
 
 
