@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import tvm
 from front import RELAY, const, conv2d, in_tvm, module, relay, var
 from report_page import Page
 
+from tvm_dnnl_byoc.__main__ import main
 from tvm_dnnl_byoc.report.explain import UNKNOWN
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -34,16 +36,29 @@ def onnx_file(path, batch=N):
     return path
 
 
-def command(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tvm_dnnl_byoc", "explain", *map(str, arguments)],
+@pytest.fixture
+def command(capsys):
+    def call(*arguments):
+        code = main(["explain", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=out, stderr=err)
+
+    return call
+
+
+def test_as_a_process(tmp_path):
+    path = onnx_file(tmp_path / "m.onnx")
+    done = subprocess.run(
+        [sys.executable, "-m", "tvm_dnnl_byoc", "explain", path],
         capture_output=True,
         text=True,
         timeout=120,
     )
+    assert done.returncode == 0, done.stderr
+    assert "1 fused into nn.conv2d" in done.stdout
 
 
-def test_command(tmp_path):
+def test_command(command, tmp_path):
     page, document = tmp_path / "report.html", tmp_path / "report.json"
     done = command(onnx_file(tmp_path / "m.onnx"), "--html", page, "--json", document)
     assert done.returncode == 0, done.stderr
@@ -54,7 +69,7 @@ def test_command(tmp_path):
     Page(page.read_text())
 
 
-def test_command_with_open_sizes(tmp_path):
+def test_command_with_open_sizes(command, tmp_path):
     """Relay has to be told them, Relax may."""
     path = onnx_file(tmp_path / "m.onnx", batch="batch")
     done = command(path)
@@ -82,7 +97,7 @@ def test_command_with_open_sizes(tmp_path):
 @pytest.mark.skipif(
     tvm.__version__.startswith("0.27"), reason="TVM 0.27's save_json crashes on any Relax module"
 )
-def test_command_with_a_module_of_tvm_s(tmp_path):
+def test_command_with_a_module_of_tvm_s(command, tmp_path):
     path = tmp_path / "m.json"
     y = conv2d(in_tvm(conv2d(var("x", N, C, H, W), const(C, C, 3, 3))), const(C, C, 3, 3))
     path.write_text(tvm.ir.save_json(module(relay.nn.relu(y))))
@@ -94,7 +109,7 @@ def test_command_with_a_module_of_tvm_s(tmp_path):
     assert "--shape: expected an ONNX model" in done.stderr
 
 
-def test_command_with_other_files(tmp_path):
+def test_command_with_other_files(command, tmp_path):
     path = tmp_path / "m.onnx"
     for content, message in (
         (b"no model", "expected an ONNX model, got other content"),
@@ -109,7 +124,7 @@ def test_command_with_other_files(tmp_path):
     assert "No such file" in done.stderr
 
 
-def test_command_with_operators_that_tvm_does_not_have(tmp_path):
+def test_command_with_operators_that_tvm_does_not_have(command, tmp_path):
     path = onnx_file(tmp_path / "m.onnx")
     model = onnx.load(path)
     model.graph.node[2].op_type = "Frobnicate"
@@ -121,7 +136,7 @@ def test_command_with_operators_that_tvm_does_not_have(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_command_with_an_input_of_any_rank(tmp_path):
+def test_command_with_an_input_of_any_rank(command, tmp_path):
     path = onnx_file(tmp_path / "m.onnx")
     model = onnx.load(path)
     model.graph.input[0].type.tensor_type.ClearField("shape")
@@ -131,7 +146,7 @@ def test_command_with_an_input_of_any_rank(tmp_path):
     assert "input x: expected static sizes, got none" in done.stderr
 
 
-def test_command_with_weights_beside_the_model(tmp_path):
+def test_command_with_weights_beside_the_model(command, tmp_path):
     path = onnx_file(tmp_path / "m.onnx")
     onnx.save(
         onnx.load(path), str(path), save_as_external_data=True, location="w", size_threshold=0
