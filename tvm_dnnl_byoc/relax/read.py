@@ -11,6 +11,7 @@ from ..ir import Call, Constant, Expr, Op, Tuple
 from ..ir.relax_expr import TupleType, Type, Var
 from .compat import constant_array, read_type, relax_type, symbols_in
 from .operators import read_call, read_field
+from .widen import widened
 
 
 @dataclass
@@ -27,17 +28,20 @@ class Block:
         The tuple of what the block gives to others.
     casts : dict of tirx.Var to relax.Var
         By symbolic size, the variable whose ``match_cast`` gives it its value in this block.
+    widened : bool
+        Whether expressions are in f32 of which the variables are in bf16 or f16.
     """
 
     bindings: dict[Any, Any]
     values: dict[Any, Expr] = field(default_factory=dict)
     body: Expr | None = None
     casts: dict[Any, Any] = field(default_factory=dict)
+    widened: bool = False
 
     @classmethod
-    def read(cls, block: relax.DataflowBlock) -> "Block":
-        """Read a block."""
-        self = cls({binding.var: binding for binding in block.bindings})
+    def read(cls, block: relax.DataflowBlock, widened: bool = False) -> "Block":
+        """Read a block; `widened`: as if what is in bf16 or f16 were in f32, see ``widen``."""
+        self = cls({binding.var: binding for binding in block.bindings}, widened=widened)
         constants: dict[Any, Constant] = {}
         for var, binding in self.bindings.items():
             expr = self._read(binding, constants)
@@ -52,6 +56,10 @@ class Block:
         self.body = Tuple(TupleType(types), outputs)
         return self
 
+    def _type(self, expr: Any) -> Type:
+        type_ = read_type(relax_type(expr))
+        return widened(type_) if self.widened else type_
+
     def _find_casts(self) -> None:
         known = {
             symbol
@@ -65,19 +73,20 @@ class Block:
                 known.add(symbol)
 
     def _read(self, binding: Any, constants: dict[Any, Constant]) -> Expr:
-        type_ = read_type(relax_type(binding.var))
+        type_ = self._type(binding.var)
 
         def value(expr: Any) -> Expr:
             if isinstance(expr, relax.Var):
                 if expr not in self.values:
-                    self.values[expr] = Var(read_type(relax_type(expr)), var=expr)
+                    self.values[expr] = Var(self._type(expr), var=expr)
                 return self.values[expr]
             array = constant_array(expr)
             if array is not None:
                 if expr not in constants:
-                    constants[expr] = Constant(read_type(relax_type(expr)), array)
+                    type_ = self._type(expr)
+                    constants[expr] = Constant(type_, array.astype(type_.dtype, copy=False))
                 return constants[expr]
-            own = read_type(relax_type(expr))
+            own = self._type(expr)
             if isinstance(expr, relax.Tuple):
                 return Tuple(own, [value(item) for item in expr.fields])
             return Var(own)
