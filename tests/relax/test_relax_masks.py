@@ -163,3 +163,28 @@ def test_masks_that_are_made_of_constants_are_constants():
     mod = module(build, (12, 6))
     assert ops_left(partition_for_dnnl(mod)) == ["call_dps_packed"]
     assert check(mod) == ["inner_product:binary_add"]
+
+
+def test_the_same_mask_of_several_layers_is_made_once():
+    """And other masks are not the same: of other numbers, of another tensor, of other axes."""
+    hidden, product = (2, 1, 4, 4), (2, 3, 4, 4)
+
+    def build(mask, other, x):
+        y = x
+        for value, condition in ((-1e4, mask), (-1e4, mask), (-1e3, mask), (-1e4, other)):
+            y = op.add(op.matmul(y, const(*product)), op.where(condition, number(0), number(value)))
+        flipped = [op.flip(op.astype(mask, "float32"), axis) for axis in (2, 3)]
+        return [y, op.matmul(flipped[0], const(4, 5)), op.matmul(flipped[1], const(4, 5))]
+
+    builder = relax.BlockBuilder()
+    params = [var("mask", hidden, "bool"), var("other", hidden, "bool"), var("x", product)]
+    with builder.function("main", params):
+        with builder.dataflow():
+            values = [builder.emit(value) for value in build(*params)]
+            result = builder.emit_output(relax.Tuple(values))
+        builder.emit_func_output(result)
+    mod = builder.get()
+    left = ops_left(partition_for_dnnl(mod))
+    assert (left.count("where"), left.count("flip")) == (3, 2)
+    arrays = [random(*hidden) > 0, random(*hidden, seed=1) > 0, random(*product)]
+    check(mod, arrays)

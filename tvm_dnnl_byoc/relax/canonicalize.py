@@ -28,7 +28,7 @@ from ..passes.normalization import as_one_instance
 from ..passes.padding import WINDOWS, fold_padding
 from .fold_constants import fold_constant
 from .ranges import Ranges
-from .softmax import unguarded_softmax
+from .softmax import softmax_without_nan, unguarded_softmax
 from .spell import is_made
 
 _DENSE = SimpleNamespace(out_dtype="")
@@ -102,6 +102,7 @@ class _Canonicalizer(Folder):
             self.products_of_batches,
             self.scaled_before_views,
             lambda where: unguarded_softmax(where, self.ranges),
+            lambda where: softmax_without_nan(where, self.ranges),
         )
         for rule in rules:
             restated = rule(new)

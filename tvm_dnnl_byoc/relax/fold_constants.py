@@ -13,6 +13,8 @@ _EVALUATE: dict[str, Callable] = {
     "add": lambda call, a, b: a + b,
     "multiply": lambda call, a, b: a * b,
     "subtract": lambda call, a, b: a - b,
+    "divide": lambda call, a, b: a / b if a.dtype.kind == "f" and b.all() else None,
+    "sqrt": lambda call, a: np.sqrt(a) if (a >= 0).all() else None,
     "mod": lambda call, a, b: _of_integers(np.fmod, a, b),
     "floor_divide": lambda call, a, b: _of_integers(np.floor_divide, a, b),
     "clip": lambda call, a: np.clip(a, call.attrs.a_min, call.attrs.a_max).astype(a.dtype),
@@ -24,6 +26,12 @@ _EVALUATE: dict[str, Callable] = {
     "less_equal": lambda call, a, b: a <= b,
     "logical_and": lambda call, a, b: a & b,
     "logical_not": lambda call, a: ~a,
+    "isnan": lambda call, a: np.isnan(a),
+    "abs": lambda call, a: np.abs(a),
+    "negative": lambda call, a: -a,
+    "maximum": lambda call, a, b: np.maximum(a, b),
+    "minimum": lambda call, a, b: np.minimum(a, b),
+    "cumsum": lambda call, a: _cumsum(a, call),
     "cast": lambda call, a: _cast(a, call.checked_type.dtype),
     "full": lambda call, a: np.full(call.checked_type.shape, a),
     "full_like": lambda call, a, b: np.full(a.shape, b),
@@ -69,6 +77,13 @@ def fold_constant(expr: Expr) -> Constant | None:
 def _of_integers(function: Callable, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """Return a quotient or rest of integers; None for those of other numbers, and of 0."""
     return function(a, b) if a.dtype.kind == b.dtype.kind == "i" and b.all() else None
+
+
+def _cumsum(array: np.ndarray, call: Call) -> np.ndarray | None:
+    """Return the sums of whole numbers, which are the same in any order."""
+    if array.dtype.kind == "f" or call.attrs.exclusive:
+        return None
+    return np.cumsum(array, call.attrs.axis, call.checked_type.dtype)
 
 
 def _cast(array: np.ndarray, dtype: str) -> np.ndarray | None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Call, Expr, Function, Op, Tuple, TupleGetItem, array_of, constant
-from ..ir.relax_expr import Size, Symbol, TensorType, Type, Var
+from ..ir import Call, Expr, Function, Op, Tuple, TupleGetItem, array_of, constant, op_name
+from ..ir.relax_expr import Size, Symbol, TensorType, TupleType, Type, Var
 from ..passes.activations import Activation
 from .compat import SymbolicNumber, number
 
@@ -300,6 +300,26 @@ def _or_same(name: str) -> Read:
     return read
 
 
+# Up to so many copies of a tensor are parts of a concat.
+_MOST_COPIES = 8
+
+
+def _broadcast_to(call: Any, args: list[Expr], type_: Type) -> Expr:
+    """Read repetition along one axis as a concat of copies, as of keys for groups of queries."""
+    same = _or_same("broadcast_to")(call, args, type_)
+    before, after = _shape(args[0].checked_type), _shape(type_)
+    if same is args[0] or len(before) != len(after):
+        return same
+    axes = [i for i, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
+    if len(axes) != 1 or _dtype(type_) != "float32" or array_of(args[0]) is not None:
+        return same
+    copies = after[axes[0]]
+    if isinstance(copies, Symbol) or not 1 < copies <= _MOST_COPIES:
+        return same
+    parts = Tuple(TupleType((args[0].checked_type,) * copies), [args[0]] * copies)
+    return Call(Op("concatenate"), [parts], SimpleNamespace(axis=axes[0]), type_)
+
+
 def _and(call: Any, args: list[Expr], type_: Type) -> Expr:
     """Read one of bools."""
     if any(_dtype(arg.checked_type) != "bool" for arg in args):
@@ -365,12 +385,20 @@ _READ: dict[str, Read] = {
     "dequantize": _quantization("qnn.dequantize"),
     "image.resize2d": _resize2d,
     "astype": _or_same("cast"),
-    "broadcast_to": _or_same("broadcast_to"),
+    "broadcast_to": _broadcast_to,
+    "cumsum": _named("cumsum", "axis", "exclusive"),
     "gather_elements": _named("gather_elements", "axis"),
     **dict.fromkeys(("bitwise_and", "logical_and"), _and),
     "take": _take,
     "arange": _arange,
 }
+
+
+def is_all_read(call: Any, read: Call) -> bool:
+    """Whether what was read of a call says all about its value."""
+    if getattr(call.op, "name", "").removeprefix("relax.") in _READ:
+        return not op_name(read).startswith("relax.")
+    return call.attrs is None and len(call.args) == len(read.args)
 
 
 def read_field(value: Expr, index: int, type_: Type) -> Expr:

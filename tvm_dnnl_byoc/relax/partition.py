@@ -19,6 +19,7 @@ from ..passes.units import UnitGraph, region_inputs, region_outputs
 from .bounds import with_bounded_sizes
 from .canonicalize import canonicalize
 from .compat import read_type, relax_type, symbols_in, tensor_type, tuple_type
+from .kernels import Kernels
 from .read import Block
 from .spell import has_variable, is_made, spelled
 from .widen import precision_of
@@ -125,6 +126,7 @@ class _Partitioner:
         self._keep_light_regions = keep_light_regions
         self._precision = precision
         self._widened = widened
+        self._kernels = Kernels(mod)
         self._modules = list((mod.attrs or {}).get("external_mods", []))
         self._symbols = {
             module["get_symbol"]() for module in self._modules if module.kind == "dnnl_byoc"
@@ -155,7 +157,7 @@ class _Partitioner:
         )
 
     def _partitioned(self, block: relax.DataflowBlock, name: str) -> relax.DataflowBlock:
-        read = Block.read(block, self._widened)
+        read = Block.read(block, self._widened, self._kernels)
         graph, groups = self._regions(*canonicalize(read.body))
         if groups is None:
             graph, groups = self._regions(read.body, set())

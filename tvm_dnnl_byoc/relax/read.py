@@ -7,11 +7,14 @@ from typing import Any
 from tvm import relax
 from tvm.ir import Op as RelaxOp
 
-from ..ir import Call, Constant, Expr, Op, Tuple
+from ..ir import Call, Constant, Expr, Op, Tuple, op_name
 from ..ir.relax_expr import TupleType, Type, Var
 from .compat import constant_array, read_type, relax_type, symbols_in
-from .operators import read_call, read_field
+from .kernels import Kernels
+from .operators import is_all_read, read_call, read_field
 from .widen import widened
+
+_CALL_TIR = RelaxOp.get("relax.call_tir")
 
 
 @dataclass
@@ -30,6 +33,8 @@ class Block:
         By symbolic size, the variable whose ``match_cast`` gives it its value in this block.
     widened : bool
         Whether expressions are in f32 of which the variables are in bf16 or f16.
+    kernels : Kernels or None
+        Those of its module.
     """
 
     bindings: dict[Any, Any]
@@ -37,14 +42,20 @@ class Block:
     body: Expr | None = None
     casts: dict[Any, Any] = field(default_factory=dict)
     widened: bool = False
+    kernels: Kernels | None = None
 
     @classmethod
-    def read(cls, block: relax.DataflowBlock, widened: bool = False) -> "Block":
+    def read(
+        cls, block: relax.DataflowBlock, widened: bool = False, kernels: Kernels | None = None
+    ) -> "Block":
         """Read a block; `widened`: as if what is in bf16 or f16 were in f32, see ``widen``."""
-        self = cls({binding.var: binding for binding in block.bindings}, widened=widened)
+        bindings = {binding.var: binding for binding in block.bindings}
+        self = cls(bindings, widened=widened, kernels=kernels)
         constants: dict[Any, Constant] = {}
+        known: dict[Any, Expr] = {}
         for var, binding in self.bindings.items():
             expr = self._read(binding, constants)
+            expr = known.setdefault(_key(binding, expr), expr)
             if expr.var is None:
                 expr.var = var
             self.values[var] = expr
@@ -97,6 +108,10 @@ class Block:
         if isinstance(expr, relax.TupleGetItem):
             return read_field(value(expr.tuple_value), expr.index, type_)
         if isinstance(expr, relax.Call):
+            if expr.op == _CALL_TIR and self.kernels:
+                name = self.kernels.operator_of(expr)
+                if name:
+                    return Call(Op(name), list(map(value, expr.args[1].fields)), checked_type=type_)
             if isinstance(expr.op, RelaxOp):
                 return read_call(expr, _tensors(map(value, expr.args)), type_)
             return _opaque(expr, type_, value)
@@ -106,6 +121,21 @@ class Block:
 def _tensors(args: Iterable[Expr]) -> list[Expr]:
     """Leave out shapes and numbers, which are attributes to us."""
     return [arg for arg in args if not (isinstance(arg, Var) and arg.var is None)]
+
+
+def _key(binding: Any, expr: Expr) -> Any:
+    """Return what is the same for two bindings of the same value, as of the masks of each layer."""
+    call = getattr(binding, "value", None)
+    if not isinstance(call, relax.Call) or op_name(expr) is None or not is_all_read(call, expr):
+        return expr
+    args = tuple(_number_or_self(arg) for arg in expr.args)
+    return (expr.op, args, repr(vars(expr.attrs)), repr(expr.checked_type))
+
+
+def _number_or_self(expr: Expr) -> Any:
+    if isinstance(expr, Constant) and not expr.array.ndim:
+        return str(expr.array.dtype), expr.array.tobytes()
+    return expr
 
 
 def _opaque(expr: Any, type_: Type, value: Callable[[Any], Expr]) -> Expr:

@@ -1,5 +1,7 @@
 r"""The softmax that torch guards against rows which are masked altogether.
 
+This is what torch.export writes; its ONNX exporter asks the result for NaN.
+
 ::
 
            x
@@ -55,6 +57,21 @@ def unguarded_softmax(where: Expr, ranges: Ranges) -> Expr | None:
     if all(_leaves_numbers(mask, x, softmax.attrs.axis, ranges) for mask in masks):
         return softmax
     return Call(Op("nn.relu"), [softmax], checked_type=softmax.checked_type)
+
+
+def softmax_without_nan(where: Expr, ranges: Ranges) -> Expr | None:
+    """Return a softmax in which 0 stands for NaN as one with a ReLU.
+
+    torch's ONNX exporter writes where(isnan(y), 0, y), for rows that are masked altogether.
+    """
+    if op_name(where) != "where":
+        return None
+    condition, zero, y = where.args
+    if op_name(condition) != "isnan" or not condition.args[0].same_as(y):
+        return None
+    if op_name(y) != "nn.softmax" or ranges.value(zero) != 0:
+        return None
+    return Call(Op("nn.relu"), [y], checked_type=y.checked_type)
 
 
 def _same_axis(reduction: Call, softmax: Call) -> bool:
