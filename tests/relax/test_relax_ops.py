@@ -133,6 +133,17 @@ CASES = {
         [X],
         ["resampling"],
     ),
+    "resize2d, by corners": (
+        lambda x: op.image.resize2d(
+            x,
+            (18, 10),
+            layout="NCHW",
+            method="linear",
+            coordinate_transformation_mode="align_corners",
+        ),
+        [X],
+        ["inner_product", "matmul"],
+    ),
     "add": (op.add, [X, X], ["binary"]),
     "subtract": (op.subtract, [X, (6, 1, 1)], ["binary"]),
     "divide, by a number": (lambda x: op.divide(x, relax.const(3.0)), [X], ["eltwise"]),

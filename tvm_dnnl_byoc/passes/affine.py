@@ -58,7 +58,9 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
         value = value.astype(np.float64)
         if name == "subtract":
             return Affine(new.args[0], one, -value, shape)
-        return Affine(new.args[0], 1 / value, zero, shape) if value.all() else None
+        # By one number it is a post-op that costs nothing.
+        is_scale = value.size > 1 and value.all()
+        return Affine(new.args[0], 1 / value, zero, shape) if is_scale else None
     if name in ("add", "multiply"):
         arrays = [array_of(arg) for arg in new.args]
         which = 1 if arrays[1] is not None else 0

@@ -26,6 +26,7 @@ from ..passes.folding import Folder
 from ..passes.layer_norm import absorb, as_layer_norm
 from ..passes.normalization import as_one_instance
 from ..passes.padding import WINDOWS, fold_padding
+from ..passes.resize import as_products, linear_rule
 from .fold_constants import fold_constant
 from .ranges import Ranges
 from .softmax import softmax_without_nan, unguarded_softmax
@@ -41,6 +42,7 @@ def canonicalize(body: Expr) -> tuple[Expr, set]:
     - A matrix product with a matrix as weights is a dense layer, also between reshapes of its rows.
     - A softmax that is guarded against rows of -inf only is not where there can be none.
     - Padding goes into the convolution or pooling that follows.
+    - Linear resizing that oneDNN has no rule for is two matrix products.
     - Group normalisation, and instance normalisation of a batch, are that of one instance; layer
       normalisation in any spelling is that.
     - What scales or shifts each channel of a convolution's or dense layer's result by constants
@@ -97,6 +99,7 @@ class _Canonicalizer(Folder):
             self.decided,
             _of_one_instance,
             _padded_itself,
+            _resized_by_products,
             self.layer_of_rows,
             self.gather_of_rows,
             self.products_of_batches,
@@ -307,6 +310,16 @@ def _of_one_instance(norm: Expr) -> Expr | None:
 def _padded_itself(window: Expr) -> Expr | None:
     shape = _shape(window) if op_name(window) in WINDOWS else None
     return shape and fold_padding(window, shape)
+
+
+def _resized_by_products(resize: Expr) -> Expr | None:
+    shape = static_shape(resize)
+    if op_name(resize) != "image.resize2d" or shape is None:
+        return None
+    images, attrs = resize.args[0], resize.attrs
+    before = static_shape(images)
+    rule = linear_rule(attrs.method, attrs.coordinate_transformation_mode, attrs.layout)
+    return None if rule is None or before is None else as_products(images, before, shape[2:], rule)
 
 
 def _as_dense(product: Call) -> Call:

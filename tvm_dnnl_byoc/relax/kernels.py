@@ -4,7 +4,8 @@ import tvm
 import tvm_ffi
 from tvm import relax, topi
 
-from .compat import relax_type
+from ..ir.relax_expr import TensorType
+from .compat import read_type, relax_type
 
 _OPERATORS = {"maximum": topi.maximum, "minimum": topi.minimum}
 
@@ -22,7 +23,8 @@ class Kernels:
         if len(call.args) > 2 or not isinstance(args, relax.Tuple) or len(args.fields) != 2:
             return None
         if kernel not in self._operators:
-            self._operators[kernel] = self._recognised(kernel, args.fields)
+            fits = _is_tensor_and_number(*args.fields)
+            self._operators[kernel] = self._recognised(kernel, args.fields) if fits else None
         return self._operators[kernel]
 
     def _recognised(self, kernel: relax.GlobalVar, args: list[relax.Expr]) -> str | None:
@@ -34,3 +36,10 @@ class Kernels:
             if tvm_ffi.structural_equal(function, same, map_free_vars=True):
                 return name
         return None
+
+
+def _is_tensor_and_number(x: relax.Expr, y: relax.Expr) -> bool:
+    types = [read_type(relax_type(arg)) for arg in (x, y)]
+    if any(not isinstance(t, TensorType) or t.shape is None or t.dtype != "float32" for t in types):
+        return False
+    return types[1].shape == ()
