@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from relax_helpers import (
+    HAS_BF16,
     assert_close,
     build,
     check,
@@ -18,10 +19,9 @@ from relax_helpers import (
 from tvm import relax
 from tvm.relax import op
 
-from tvm_dnnl_byoc import build_info, partition_for_dnnl, profile
+from tvm_dnnl_byoc import partition_for_dnnl, profile
 
 ROWS, WIDTH = 20, 16
-HAS_BF16 = any(name in build_info()["isa"] for name in ("BF16", "FP16", "AMX"))
 
 
 def embedding(dtype="int64", mode="clip", shape=(4, 7), axis=0):
@@ -121,6 +121,13 @@ def test_parts(name):
     mod = module(build, (4, 6, 5))
     assert ops_left(partition_for_dnnl(mod)) == ["call_dps_packed"]
     assert check(mod) == ["inner_product", *besides, "eltwise"]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32"])
+def test_indices_of_other_types_stay(dtype):
+    mod = embedding(dtype)
+    assert "take" in ops_left(partition_for_dnnl(mod))
+    assert check(mod, [ids(dtype, 4, 7, low=0, high=ROWS)]) == ["inner_product"]
 
 
 def test_an_index_that_is_not_there_stays():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from relax_helpers import (
+    HAS_BF16,
     assert_close,
     build,
     check,
@@ -18,10 +19,9 @@ from relax_helpers import (
 from tvm import relax
 from tvm.relax import op
 
-from tvm_dnnl_byoc import build_info, partition_for_dnnl
+from tvm_dnnl_byoc import partition_for_dnnl
 
 ATTENTION = {"q": (2, 3, 4, 9), "k": (2, 3, 9, 5), "v": (2, 3, 5, 8)}
-HAS_BF16 = any(name in build_info()["isa"] for name in ("BF16", "FP16", "AMX"))
 
 
 def number(value):
@@ -188,3 +188,16 @@ def test_the_same_mask_of_several_layers_is_made_once():
     assert (left.count("where"), left.count("flip")) == (3, 2)
     arrays = [random(*hidden) > 0, random(*hidden, seed=1) > 0, random(*product)]
     check(mod, arrays)
+
+
+def test_what_may_be_rounded_is_not_decided():
+    """Whole numbers beyond those that f32 has; casts to types that NumPy does not have."""
+
+    def build(x):
+        large = op.astype(op.full((6,), relax.const(2**24 + 1, "int64")), "float32")
+        same = op.equal(large, number(2**24))  # true of f32
+        y = op.add(op.matmul(x, const(4, 6)), op.where(same, number(1), number(0)))
+        narrow = op.astype(op.arange(0, 6, 1, dtype="int64"), "bfloat16")
+        return op.add(y, op.astype(op.where(op.less(narrow, narrow), narrow, narrow), "float32"))
+
+    check(module(build, (3, 4)))

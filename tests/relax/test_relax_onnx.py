@@ -6,14 +6,22 @@ import warnings
 
 import numpy as np
 import pytest
-from relax_helpers import assert_close, build, check, inputs_for, ops_left, random, run, steps
+from relax_helpers import (
+    HAS_BF16,
+    assert_close,
+    build,
+    check,
+    inputs_for,
+    ops_left,
+    random,
+    run,
+    steps,
+)
 
-from tvm_dnnl_byoc import build_info, partition_for_dnnl, profile
+from tvm_dnnl_byoc import partition_for_dnnl, profile
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 from tvm.relax.frontend.onnx import from_onnx  # noqa: E402
-
-HAS_BF16 = any(name in build_info()["isa"] for name in ("BF16", "FP16", "AMX"))
 
 
 def model(nodes, arrays, shape, result):

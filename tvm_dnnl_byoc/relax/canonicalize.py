@@ -39,8 +39,12 @@ def canonicalize(body: Expr) -> tuple[Expr, set]:
     """Simplify the body of a block.
 
     - Constant expressions are evaluated.
-    - A matrix product with a matrix as weights is a dense layer, also between reshapes of its rows.
-    - A softmax that is guarded against rows of -inf only is not where there can be none.
+    - What is added and is zero, whatever sizes and data are, goes; so does a ``where`` of which the
+      condition is the same everywhere.
+    - A matrix product with a matrix as weights is a dense layer, also between reshapes of its rows,
+      or with the matrix repeated for each batch; a gather is one between reshapes, too.
+    - A softmax that is guarded against rows of -inf only is not where there can be none, and has a
+      ReLU elsewhere.
     - Padding goes into the convolution or pooling that follows.
     - Linear resizing that oneDNN has no rule for is two matrix products.
     - Group normalisation, and instance normalisation of a batch, are that of one instance; layer

@@ -47,6 +47,7 @@ _EVALUATE: dict[str, Callable] = {
     "index_tensor": lambda call, a, *indices: _index(a, indices),
     "concatenate": lambda call, *parts: np.concatenate(parts, call.attrs.axis),
 }
+_DTYPES = {"bool", "int8", "uint8", "int32", "int64", "float32", "float64"}
 # An array that is stored so that others need not be computed, must not be much larger than they.
 _MAX_SIZE = 1 << 24
 
@@ -68,6 +69,8 @@ def fold_constant(expr: Expr) -> Constant | None:
     if any(array is None for array in arrays):
         return None
     if not isinstance(type_, TensorType) or not type_.is_static or np.prod(type_.shape) > _MAX_SIZE:
+        return None
+    if type_.dtype not in _DTYPES:
         return None
     value = evaluate(expr, *arrays)
     fits = value is not None and value.shape == type_.shape and str(value.dtype) == type_.dtype

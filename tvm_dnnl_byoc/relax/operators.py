@@ -217,7 +217,8 @@ def _take(call: Any, args: list[Expr], type_: Type) -> Expr:
     if index is not None and index.size and index.min() >= 0 and index.max() <= _LARGEST:
         indices = constant(index.astype(np.int32))
     elif indices.checked_type.dtype != "int32":
-        if isinstance(size, Symbol) or not 0 < size <= _LARGEST:
+        known = not isinstance(size, Symbol) and 0 < size <= _LARGEST
+        if not known or indices.checked_type.dtype != "int64":
             raise NoCounterpart
         bounds = SimpleNamespace(a_min=0, a_max=size - 1)
         clipped = Call(Op("clip"), [indices], bounds, indices.checked_type)
@@ -340,7 +341,9 @@ def _pad(call: Any, args: list[Expr], type_: Type) -> Expr:
 def _arange(call: Any, args: list[Expr], type_: Type) -> Expr:
     start, stop, step = call.args
     start, step = number(start), number(step)
-    if isinstance(type_, TensorType) and type_.is_static:
+    if _dtype(type_) not in ("int32", "int64"):
+        raise NoCounterpart  # its rounding is TVM's
+    if type_.is_static:
         return constant(np.arange(start, number(stop), step, dtype=type_.dtype))
     return Call(Op("arange"), [], SimpleNamespace(start=start, step=step), type_)
 

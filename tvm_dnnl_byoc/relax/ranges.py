@@ -64,7 +64,8 @@ class Ranges:
             return _where(*args)
         rule = _RULES.get(name)
         if rule is not None and None not in args:
-            return rule(*args)
+            rounds = name in ("add", "subtract") and "int" not in call.checked_type.dtype
+            return None if rounds else rule(*args)
         return _BOOL if call.checked_type.dtype == "bool" else None
 
 
@@ -79,12 +80,23 @@ def _cast(x: Range | None, source: str, target: str) -> Range | None:
         if x is None:
             return _BOOL
         return (1.0, 1.0) if x[0] > 0 or x[1] < 0 else (0.0, float(x != (0.0, 0.0)))
-    if x is None or target.startswith("float"):
+    if x is None or source == target:
         return x
-    info = np.iinfo(target)
-    fits = info.min <= x[0] and x[1] <= info.max
-    same = source == target or (source == "int32" and target == "int64")
-    return x if same or (fits and not source.startswith("float")) else None
+    if source not in _WHOLE or target not in _WHOLE:
+        return None  # it may be rounded
+    if source == "int32" and target == "int64":
+        return x
+    low, high = _WHOLE[target]
+    return x if low <= x[0] and x[1] <= high else None
+
+
+# By dtype: between which whole numbers it has all.
+_WHOLE = {
+    "bool": (0, 1),
+    **{name: (np.iinfo(name).min, np.iinfo(name).max) for name in ("int8", "uint8", "int32")},
+    "int64": (-np.inf, np.inf),
+    "float32": (-(2**24), 2**24),
+}
 
 
 def _where(condition: Range | None, x: Range | None, y: Range | None) -> Range | None:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm import relax
+from tvm import relax, tirx
 from tvm.ir import Op as RelaxOp
 
 from ..ir import Call, Constant, Expr, Op, Tuple, op_name
-from ..ir.relax_expr import TupleType, Type, Var
+from ..ir.relax_expr import TensorType, TupleType, Type, Var
 from .compat import constant_array, read_type, relax_type, symbols_in
 from .kernels import Kernels
 from .operators import is_all_read, read_call, read_field
@@ -128,8 +128,14 @@ def _key(binding: Any, expr: Expr) -> Any:
     call = getattr(binding, "value", None)
     if not isinstance(call, relax.Call) or op_name(expr) is None or not is_all_read(call, expr):
         return expr
+    type_ = expr.checked_type
+    if not isinstance(type_, TensorType) or type_.shape is None:
+        return expr
     args = tuple(_number_or_self(arg) for arg in expr.args)
-    return (expr.op, args, repr(vars(expr.attrs)), repr(expr.checked_type))
+    shape = tuple(getattr(size, "expr", size) for size in type_.shape)
+    if not all(isinstance(size, int | tirx.Var) for size in shape):
+        return expr
+    return (expr.op, args, repr(vars(expr.attrs)), shape, type_.dtype)
 
 
 def _number_or_self(expr: Expr) -> Any:
