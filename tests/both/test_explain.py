@@ -25,7 +25,7 @@ from tvm_dnnl_byoc.report.explain import GROUPING, LIGHT, UNKNOWN
 
 N, C, H, W = 2, 6, 7, 5
 CONV = N * H * W * C * C * 9  # multiply-adds
-REVERSE, CAST = ("reverse", "cast") if RELAY else ("flip", "astype")
+REVERSE = "reverse" if RELAY else "flip"
 SYMBOL = "tvmgen_default_dnnl_main_0" if RELAY else "dnnl_main_0"
 
 
@@ -59,7 +59,7 @@ def test_reasons():
     assert found[REVERSE].stayed == {UNKNOWN: 2}
     assert found["nn.max_pool2d"].stayed == {LIGHT: 1}
     assert found["add"].stayed == {"expected float32, got float64": 1}
-    assert found[CAST].stayed == {UNKNOWN: 1}
+    assert found["cast"].stayed == {UNKNOWN: 1}
 
 
 def test_what_is_fused_into_what():
@@ -105,7 +105,8 @@ def test_the_module_is_not_changed_and_the_report_is_the_same():
 def test_operators_without_arguments_and_tuples():
     x = in_tvm(var("x", N, C) + relay.zeros((N, C), "float32"))
     report = explain(module(x, relay.reverse(x, 0)))
-    assert kinds(report)["zeros"].stayed == {UNKNOWN: 1}
+    if RELAY:  # under Relax, they are a constant
+        assert kinds(report)["zeros"].stayed == {UNKNOWN: 1}
     (reason,) = (node.reason for node in report.nodes if node.operators == ["Tuple"])
     assert reason == GROUPING
 

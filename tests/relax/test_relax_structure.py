@@ -86,6 +86,27 @@ def test_a_kernel_of_the_user_s():
     assert len(profile(compare(mod, random(*X)))) == 2
 
 
+@pytest.mark.parametrize("shape", [(5,), (3,), ()])
+def test_a_kernel_of_the_user_s_of_two_tensors(shape):
+    """Of shapes that no operator of TVM's has, too."""
+    from tvm import te
+
+    def kernel(a, b):
+        first = (lambda: b()) if not b.shape else (lambda: b[0])
+        return te.compute(a.shape, lambda i, j: a[i, j] - first())
+
+    builder = relax.BlockBuilder()
+    x, y = var("x", X), var("y", shape)
+    with builder.function("main", [x, y]):
+        with builder.dataflow():
+            z = builder.emit(op.matmul(x, const(7, 5)))
+            z = builder.emit_te(kernel, z, y)
+            result = builder.emit_output(op.matmul(z, const(5, 3)))
+        builder.emit_func_output(result)
+    mod = builder.get()
+    assert len(profile(compare(mod, random(*X), random(*shape)))) == 2
+
+
 def test_shapes_that_are_computed():
     @I.ir_module
     class Module:

@@ -36,8 +36,10 @@ __all__ = [
     "TupleGetItem",
     "add",
     "array_of",
+    "batch_matmul",
     "call_function",
     "constant",
+    "dense",
     "dequantize",
     "instance_norm",
     "kind_of",
@@ -165,6 +167,21 @@ def tuple_of(fields: Iterable[Expr]) -> Tuple:
 def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:
     """Return x in another shape."""
     return Call(Op("reshape"), [x], checked_type=TensorType(shape, x.checked_type.dtype))
+
+
+def dense(x: Expr, weights: Expr) -> Expr:
+    """Return the rows of x (M, K) times those of the weights (N, K)."""
+    (rows, _), (columns, _) = x.checked_type.shape, weights.checked_type.shape
+    type_ = TensorType((rows, columns), x.checked_type.dtype)
+    return Call(Op("nn.dense"), [x, weights], SimpleNamespace(out_dtype=""), type_)
+
+
+def batch_matmul(x: Expr, y: Expr) -> Expr:
+    """Return x (1, M, K) times each of y (B, K, N)."""
+    (_, rows, _), (batch, _, columns) = x.checked_type.shape, y.checked_type.shape
+    return Call(
+        Op("matmul"), [x, y], checked_type=TensorType((batch, rows, columns), x.checked_type.dtype)
+    )
 
 
 def layer_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:

@@ -21,8 +21,10 @@ __all__ = [
     "TupleGetItem",
     "add",
     "array_of",
+    "batch_matmul",
     "call_function",
     "constant",
+    "dense",
     "dequantize",
     "instance_norm",
     "kind_of",
@@ -147,6 +149,16 @@ def tuple_of(fields: Iterable[Expr]) -> Tuple:
 def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:
     """Return x in another shape."""
     return relay.reshape(x, shape)
+
+
+def dense(x: Expr, weights: Expr) -> Expr:
+    """Return the rows of x (M, K) times those of the weights (N, K)."""
+    return relay.nn.dense(x, weights)
+
+
+def batch_matmul(x: Expr, y: Expr) -> Expr:
+    """Return x (1, M, K) times each of y (B, K, N)."""
+    return relay.nn.batch_matmul(x, y, transpose_b=False)
 
 
 def layer_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:

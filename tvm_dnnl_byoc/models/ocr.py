@@ -43,8 +43,7 @@ def load(entry: Entry) -> Case:
     import onnx
     import onnxruntime
 
-    path = _inside("rapidocr_onnxruntime") / "models" / _FILES[entry.name]
-    data = _image(entry)
+    path, data = path_of(entry.name), image_for(entry.name, entry.shape)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors only
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -72,19 +71,24 @@ def _imported(model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]):
     return relay.transform.DynamicToStatic()(module), params
 
 
+def path_of(name: str) -> Path:
+    """Return the file of a model of that name in the catalogue."""
+    return _inside("rapidocr_onnxruntime") / "models" / _FILES[name]
+
+
 def _inside(package: str) -> Path:
     (location,) = find_spec(package).submodule_search_locations
     return Path(location)
 
 
-def _image(entry: Entry) -> np.ndarray:
+def image_for(name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Return the page, or a line of it, as float32 (1, 3, H, W) from -1 to 1."""
     from PIL import Image
 
-    height, width = entry.shape[2:]
+    height, width = shape[2:]
     image = Image.open(_inside("skimage") / "data" / "page.png").convert("RGB")
-    if entry.name in _CROPS:
-        image = image.crop(_CROPS[entry.name])
+    if name in _CROPS:
+        image = image.crop(_CROPS[name])
     # Text keeps its proportions; the rest of the width is empty.
     scaled = min(width, round(image.width * height / image.height))
     image = image.resize((scaled, height), Image.Resampling.BILINEAR)

@@ -197,16 +197,21 @@ _POOL = ("pool_size", *_WINDOW, "ceil_mode", "count_include_pad", "layout", "out
 # into canonical form, and by quantizing it.
 _WORDS: dict[str, Word] = {
     "add": lambda bind, call, x, y: op.add(x, y),
+    "cast": lambda bind, call, x: op.astype(x, call.checked_type.dtype),
+    "clip": lambda bind, call, x: op.clip(x, call.attrs.a_min, call.attrs.a_max),
+    "concatenate": lambda bind, call, parts: op.concat(parts, call.attrs.axis),
     "matmul": lambda bind, call, x, y: op.matmul(x, y),
     "multiply": lambda bind, call, x, y: op.multiply(x, y),
     "nn.batch_norm": _batch_norm,
     "nn.dense": _dense,
     "nn.instance_norm": _instance_norm,
     "nn.layer_norm": _layer_norm,
+    "nn.relu": lambda bind, call, x: op.nn.relu(x),
     "qnn.quantize": _quantization(op.quantize),
     "qnn.dequantize": _quantization(op.dequantize),
     "reshape": _reshape,
     "strided_slice": _strided_slice,
+    "take": lambda bind, call, x, i: op.take(x, i, call.attrs.axis, mode=call.attrs.mode),
     **{f"nn.conv{dims}d": _window(f"conv{dims}d", *_CONVOLUTION) for dims in (1, 2, 3)},
     **{
         f"nn.{name}": _window(name, *_POOL)
