@@ -397,6 +397,9 @@ def _split(x, parts, axis=0):
 
 
 def _squeeze(x, axis=None):
+    # Which Relax would leave as it is; Relay refuses it.
+    if any(isinstance(shape_of(x)[i], int) and shape_of(x)[i] != 1 for i in axis or ()):
+        raise ValueError(f"squeeze: expected sizes of 1, got {shape_of(x)} and axes {axis}")
     return _word(op.squeeze)(x, axis)
 
 
@@ -453,6 +456,7 @@ relay = _Words(
     split=_split,
     squeeze=_squeeze,
     cast=_cast,
+    zeros=_word(op.zeros),
     copy=lambda x: x,
     image=_Words(resize2d=_resize2d),
     nn=_Words(

@@ -19,11 +19,7 @@ from engine_graph import (
     start,
     supports,
 )
-
-WHOLE = build_info()["isa"] in (
-    *("AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE_VNNI", "AVX512_CORE_BF16"),
-    *("AVX512_CORE_FP16", "AVX512_CORE_AMX", "AVX512_CORE_AMX_FP16"),
-)
+from processor import WHOLE
 
 
 def check(graph, dtype="f32", slack=1):

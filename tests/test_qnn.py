@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tvm
 from helpers import build, fused, module, offloaded, random, run, steps_of, var
-from test_engine_quantization import WHOLE
+from processor import WHOLE
 from test_quantized import dequantize, quantize
 from tvm import relay
 

@@ -17,7 +17,7 @@ from helpers import (
     steps_of,
     var,
 )
-from test_engine_quantization import WHOLE
+from processor import WHOLE
 from tvm import relay
 
 from tvm_dnnl_byoc import partition_for_dnnl

@@ -19,13 +19,9 @@ from .profile import build_info, profile  # noqa: E402 (TVM is checked before it
 __version__ = "0.1.0"
 __all__ = ["build_info", "profile"]
 
-if native.front() == "relax":
-    from .relax import partition_for_dnnl
-
-    __all__ += ["partition_for_dnnl"]
-elif not native.is_runtime_only():
+if native.front() == "relax" or not native.is_runtime_only():
     from . import quantize
-    from .relay import partition_for_dnnl
+    from .front import partition_for_dnnl
     from .report import explain
 
     __all__ += ["explain", "partition_for_dnnl", "quantize"]

@@ -12,7 +12,7 @@ def main(arguments: list[str] | None = None) -> int:
     explain = commands.add_parser(
         "explain", help="say what of a model oneDNN runs, what TVM runs, and why"
     )
-    explain.add_argument("model", type=Path, help="an ONNX file, or a Relay module as JSON")
+    explain.add_argument("model", type=Path, help="an ONNX file, or a module of TVM's as JSON")
     explain.add_argument(
         "--shape",
         action="append",
@@ -28,11 +28,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from . import native
-
-    if native.front() != "relay":
-        print("explain: expected TVM 0.19 (Relay), got apache-tvm (Relax)", file=sys.stderr)
-        return 2
     from .report.explain import explain
     from .report.load import ModelError, load_model
 

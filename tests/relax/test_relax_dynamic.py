@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tvm
 from relax_helpers import (
+    HAS_BF16,
     assert_close,
     build,
     const,
@@ -21,7 +22,7 @@ from relax_helpers import (
 from tvm import relax
 from tvm.relax import op
 
-from tvm_dnnl_byoc import build_info, partition_for_dnnl, profile
+from tvm_dnnl_byoc import partition_for_dnnl, profile
 
 N, S, H, W = (symbol(name) for name in "nshw")
 
@@ -92,7 +93,6 @@ def transformer(x, batch=N, length=S, width=24, heads=4):
     return norm(op.add(y, rows_of(wide, width, 2 * width, 7)), 8)
 
 
-HAS_BF16 = any(name in build_info()["isa"] for name in ("BF16", "FP16", "AMX"))
 BF16 = pytest.param(
     *("bf16", 2e-2),
     marks=pytest.mark.skipif(not HAS_BF16, reason="the processor has no instructions for bf16"),
@@ -144,7 +144,14 @@ AROUND = {
     "a slice of the known": (lambda x: op.strided_slice(x, [2], [1], [6]), []),
     "a slice of all": (lambda x: op.strided_slice(x, [0, 2], [0, 1], [N, 6]), []),
     "a slice of the unknown": (lambda x: op.strided_slice(x, [1], [0], [S - 1]), ["strided_slice"]),
-    "with strides": (lambda x: op.strided_slice(x, [2], [0], [8], [2]), ["strided_slice"]),
+    "with strides": (lambda x: op.strided_slice(x, [2], [0], [8], [3]), ["strided_slice"]),
+    "every second": (lambda x: op.strided_slice(x, [2], [1], [8], [2]), []),
+    "every second of the unknown": (
+        lambda x: op.strided_slice(x, [1], [0], [S], [2]),
+        ["strided_slice"],
+    ),
+    "one of the known": (lambda x: op.take(x, relax.const(np.int64(3)), 2), []),
+    "the first of the unknown": (lambda x: op.take(x, relax.const(np.int64(0)), 1), []),
     "split": (lambda x: op.split(x, 2, axis=2)[1], []),
     "concat": (lambda x: op.concat([x, x], 1), []),
     "concat of the known": (lambda x: op.concat([x, op.nn.relu(x)], 2), []),

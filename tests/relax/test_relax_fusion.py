@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from relax_helpers import check, const, module, ops_left, random, var
+from relax_helpers import check, const, module, var
 from tvm import relax
 from tvm.relax import op
-
-from tvm_dnnl_byoc import partition_for_dnnl
 
 X = (2, 6, 9, 7)
 
@@ -179,36 +177,3 @@ def test_batch_norm_of_what_is_read_elsewhere_is_not_folded():
             result = builder.emit_output(relax.Tuple([y, z]))
         builder.emit_func_output(result)
     assert check(builder.get()) == ["convolution", "batch_normalization:eltwise_relu"]
-
-
-def masked_attention(mask):
-    """Return the attention that torch.export writes, with its guard against a masked row."""
-    builder = relax.BlockBuilder()
-    q, k, v = (var(name, shape) for name, shape in ATTENTION.items())
-    with builder.function("main", [q, k, v]):
-        with builder.dataflow():
-            x = builder.emit(op.add(op.matmul(q, k), relax.const(mask)))
-            some = op.astype(op.logical_not(op.equal(x, number(-np.inf))), "int8")
-            some = op.astype(op.max(some, axis=[-1], keepdims=True), "bool")
-            zeros = op.full_like(x, number(0))
-            guarded = op.where(op.logical_not(some), zeros, op.nn.softmax(x, axis=-1))
-            result = builder.emit_output(op.matmul(guarded, v))
-        builder.emit_func_output(result)
-    return builder.get()
-
-
-ATTENTION = {"q": (2, 3, 4, 9), "k": (2, 3, 9, 5), "v": (2, 3, 5, 8)}
-
-
-def test_a_guard_that_cannot_be_needed_is_dropped():
-    mask = random(2, 1, 4, 5)
-    mask[0, 0, 1, 2:] = -np.inf
-    assert check(masked_attention(mask)) == ["matmul:binary_add", "softmax", "matmul"]
-
-
-def test_a_guard_that_is_needed_stays():
-    mask = random(2, 1, 4, 5)
-    mask[0, 0, 1] = -np.inf
-    mod = masked_attention(mask)
-    check(mod)
-    assert "where" in ops_left(partition_for_dnnl(mod))

@@ -256,16 +256,6 @@ def test_the_execution_mode_that_has_no_external_functions():
     assert steps(executable) == ["convolution:eltwise_relu", "convolution"]
 
 
-def test_explain_says_that_it_is_for_relay():
-    process = run_python(
-        "import sys\n"
-        "from tvm_dnnl_byoc.__main__ import main\n"
-        "sys.exit(main(['explain', 'model.onnx']))"
-    )
-    assert process.returncode == 2
-    assert process.stderr.endswith("expected TVM 0.19 (Relay), got apache-tvm (Relax)\n")
-
-
 def test_packed_weights_are_stored():
     """The graph that is exported names the layouts of its constants."""
     region = next(iter(partition_for_dnnl(module(network, X)).attrs["external_mods"]))

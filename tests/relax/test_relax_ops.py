@@ -116,11 +116,33 @@ CASES = {
         ["eltwise"],
     ),
     "split": (lambda x: op.nn.relu(op.split(x, 3, axis=1)[1]), [X], ["eltwise"]),
+    "every second": (
+        lambda x: op.nn.relu(op.strided_slice(x, [1], [1], [6], [2])),
+        [X],
+        ["eltwise"],
+    ),
+    "broadcast_to, copies": (
+        lambda x: op.nn.relu(op.broadcast_to(x, (2, 3, 4, 5))),
+        [(2, 3, 1, 5)],
+        ["concat", "eltwise"],
+    ),
+    "pad by nothing": (lambda x: op.nn.relu(op.nn.pad(x, [0] * 8)), [X], ["eltwise"]),
     "reshape": (lambda x: op.nn.relu(op.reshape(x, (2, 6 * 9, 7))), [X], ["eltwise"]),
     "resize2d": (
         lambda x: op.image.resize2d(x, (18, 14), layout="NCHW", method="linear"),
         [X],
         ["resampling"],
+    ),
+    "resize2d, by corners": (
+        lambda x: op.image.resize2d(
+            x,
+            (18, 10),
+            layout="NCHW",
+            method="linear",
+            coordinate_transformation_mode="align_corners",
+        ),
+        [X],
+        ["inner_product", "matmul"],
     ),
     "add": (op.add, [X, X], ["binary"]),
     "subtract": (op.subtract, [X, (6, 1, 1)], ["binary"]),
@@ -178,6 +200,24 @@ REFUSED = {
         [(3, 7)],
         "float32",
         "strided_slice",
+    ),
+    "every second of an odd number": (
+        lambda x: op.strided_slice(x, [1], [0], [7], [2]),
+        [(3, 7)],
+        "float32",
+        "strided_slice",
+    ),
+    "broadcast_to along two axes": (
+        lambda x: op.broadcast_to(x, (2, 3, 5)),
+        [(1, 3, 1)],
+        "float32",
+        "broadcast_to",
+    ),
+    "broadcast_to, many copies": (
+        lambda x: op.broadcast_to(x, (9, 3)),
+        [(1, 3)],
+        "float32",
+        "broadcast_to",
     ),
     "a slice that reverses": (
         lambda x: op.strided_slice(x, [1], [-1], [-8], [-1]),

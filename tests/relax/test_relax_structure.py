@@ -15,6 +15,7 @@ from relax_helpers import (
     run,
     var,
 )
+from relax_modules import Branches, Functions
 from tvm import relax
 from tvm.relax import op
 from tvm.script import ir as I
@@ -37,50 +38,13 @@ def compare(mod, *inputs, name="main"):
 
 
 def test_branches():
-    @I.ir_module
-    class Module:
-        @R.function
-        def main(
-            p: R.Tensor((), "bool"), x: R.Tensor((4, 7), "float32"), w: R.Tensor((7, 5), "float32")
-        ) -> R.Tensor((4, 5), "float32"):
-            y = R.matmul(x, w)
-            if p:  # noqa: SIM108 (a branch of Relax's)
-                z = R.nn.relu(R.add(y, y))
-            else:
-                z = R.exp(y)
-            return z
-
     for p in (True, False):
-        executable = compare(Module, np.array(p), random(*X), random(7, 5))
-    assert len(profile(executable)) >= 1
+        executable = compare(Branches, np.array(p), random(*X), random(7, 7))
+    assert len(profile(executable)) == 2
 
 
 def test_functions_that_call_each_other():
-    @I.ir_module
-    class Module:
-        @R.function(private=True)
-        def layer(x: R.Tensor((4, 7), "float32"), w: R.Tensor((7, 7), "float32")) -> R.Tensor(
-            (4, 7), "float32"
-        ):
-            with R.dataflow():
-                y = R.matmul(x, w)
-                z = R.nn.relu(y)
-                R.output(z)
-            return z
-
-        @R.function
-        def main(x: R.Tensor((4, 7), "float32"), w: R.Tensor((7, 7), "float32")) -> R.Tensor(
-            (4, 7), "float32"
-        ):
-            cls = Module
-            with R.dataflow():
-                a = cls.layer(x, w)
-                b = R.matmul(a, w)
-                c = cls.layer(b, w)
-                R.output(c)
-            return c
-
-    executable = compare(Module, random(*X), random(7, 7))
+    executable = compare(Functions, random(*X), random(7, 7))
     assert len(profile(executable)) == 2
 
 
@@ -120,6 +84,27 @@ def test_a_kernel_of_the_user_s():
         builder.emit_func_output(result)
     mod = builder.get()
     assert len(profile(compare(mod, random(*X)))) == 2
+
+
+@pytest.mark.parametrize("shape", [(5,), (3,), ()])
+def test_a_kernel_of_the_user_s_of_two_tensors(shape):
+    """Of shapes that no operator of TVM's has, too."""
+    from tvm import te
+
+    def kernel(a, b):
+        first = (lambda: b()) if not b.shape else (lambda: b[0])
+        return te.compute(a.shape, lambda i, j: a[i, j] - first())
+
+    builder = relax.BlockBuilder()
+    x, y = var("x", X), var("y", shape)
+    with builder.function("main", [x, y]):
+        with builder.dataflow():
+            z = builder.emit(op.matmul(x, const(7, 5)))
+            z = builder.emit_te(kernel, z, y)
+            result = builder.emit_output(op.matmul(z, const(5, 3)))
+        builder.emit_func_output(result)
+    mod = builder.get()
+    assert len(profile(compare(mod, random(*X), random(*shape)))) == 2
 
 
 def test_shapes_that_are_computed():

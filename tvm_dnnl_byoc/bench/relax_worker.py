@@ -8,7 +8,10 @@ from . import torch_models
 from .backends import BuildOptions, onnxruntime, openvino, relax, torch
 from .worker import Worker, serve
 
-BACKENDS = ("dnnl", "dnnl-bf16", "relax", "torch", "torch-inductor", "onnxruntime", "openvino")
+BACKENDS = (
+    *("dnnl", "dnnl-bf16", "dnnl-int8"),
+    *("relax", "torch", "torch-inductor", "onnxruntime", "openvino"),
+)
 
 
 class RelaxWorker(Worker):
@@ -42,7 +45,7 @@ def _build(backend: str, model: str, seed: int, directory: Path, threads: int):
         return torch.compile_network(network, [[data]], threads, backend == "torch-inductor")
     if backend == "relax":
         return relax.build_default(network, data)
-    return relax.build_dnnl(network, data, "bf16" if backend == "dnnl-bf16" else "f32")
+    return relax.build_dnnl(network, data, backend.partition("-")[2] or "f32")
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ Relax binds each value to a variable, and its classes differ from release to rel
 functions are read into expressions of our own, which know the variables that they stand for.
 """
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,7 @@ from .relax_expr import (
     TensorType,
     Tuple,
     TupleGetItem,
+    TupleType,
     Var,
 )
 
@@ -34,19 +36,27 @@ __all__ = [
     "TupleGetItem",
     "add",
     "array_of",
+    "batch_matmul",
     "call_function",
     "constant",
+    "dense",
+    "dequantize",
     "instance_norm",
+    "kind_of",
     "layer_norm",
     "multiply",
     "op_name",
     "padding_of",
     "parameter",
+    "quantize",
     "refusal",
     "reshape",
     "same_type",
     "shape_of",
+    "sizes_of",
     "static_shape",
+    "tuple_of",
+    "type_text",
     "with_attrs",
     "with_inputs",
 ]
@@ -67,7 +77,7 @@ def refusal(chain: list[Expr]) -> str:
 def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
     """Return a call, tuple or field with other inputs of the same types."""
     if isinstance(expr, Call):
-        return Call(expr.op, inputs, expr.attrs, expr.checked_type, expr.var)
+        return Call(expr.op, inputs, expr.attrs, expr.checked_type, expr.var, expr.origin)
     if isinstance(expr, Tuple):
         return Tuple(expr.checked_type, inputs, var=expr.var)
     return TupleGetItem(expr.checked_type, inputs[0], expr.index, var=expr.var)
@@ -82,8 +92,14 @@ def with_attrs(call: Call, inputs: list[Expr], **attrs: Any) -> Call:
 def op_name(expr: Expr) -> str | None:
     """Return the name of the operator that an expression calls, None if it calls none."""
     if isinstance(expr, Call) and isinstance(expr.op, Op):
-        return expr.op.name
+        return expr.op.name or None
     return None
+
+
+def kind_of(expr: Expr) -> str:
+    """Return what an expression that calls no operator is called."""
+    origin = getattr(expr, "origin", None)
+    return type(expr if origin is None else origin).__name__
 
 
 def array_of(expr: Expr) -> np.ndarray | None:
@@ -125,9 +141,47 @@ def multiply(x: Expr, y: Expr) -> Expr:
     return Call(Op("multiply"), [x, y], checked_type=x.checked_type)
 
 
+def quantize(x: Expr, scale: float, dtype: str) -> Expr:
+    """Return the whole numbers nearest to x / scale, without a zero point."""
+    return _quantization("qnn.quantize", x, np.float32(scale), -1, dtype)
+
+
+def dequantize(numbers: Expr, scales: np.ndarray, axis: int = -1) -> Expr:
+    """Return numbers · scales, float32: one scale, or one for each index along an axis."""
+    return _quantization("qnn.dequantize", numbers, scales, axis, "float32")
+
+
+def _quantization(name: str, x: Expr, scales: np.ndarray, axis: int, dtype: str) -> Call:
+    scales = np.asarray(scales, np.float32)
+    args = [x, constant(scales), constant(np.zeros(scales.shape, np.int32))]
+    attrs = SimpleNamespace(axis=axis, out_dtype=dtype)
+    return Call(Op(name), args, attrs, TensorType(x.checked_type.shape, dtype))
+
+
+def tuple_of(fields: Iterable[Expr]) -> Tuple:
+    """Return a tuple."""
+    fields = list(fields)
+    return Tuple(TupleType(tuple(field.checked_type for field in fields)), fields)
+
+
 def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:
     """Return x in another shape."""
     return Call(Op("reshape"), [x], checked_type=TensorType(shape, x.checked_type.dtype))
+
+
+def dense(x: Expr, weights: Expr) -> Expr:
+    """Return the rows of x (M, K) times those of the weights (N, K)."""
+    (rows, _), (columns, _) = x.checked_type.shape, weights.checked_type.shape
+    type_ = TensorType((rows, columns), x.checked_type.dtype)
+    return Call(Op("nn.dense"), [x, weights], SimpleNamespace(out_dtype=""), type_)
+
+
+def batch_matmul(x: Expr, y: Expr) -> Expr:
+    """Return x (1, M, K) times each of y (B, K, N)."""
+    (_, rows, _), (batch, _, columns) = x.checked_type.shape, y.checked_type.shape
+    return Call(
+        Op("matmul"), [x, y], checked_type=TensorType((batch, rows, columns), x.checked_type.dtype)
+    )
 
 
 def layer_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
@@ -145,12 +199,21 @@ def _normalised(name: str, x: Expr, gamma: Expr, beta: Expr, **attrs: float) -> 
     return Call(Op(name), [x, gamma, beta], attributes, x.checked_type)
 
 
-def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
-    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+def sizes_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a tensor, None for a symbolic size.
+
+    None if it is no tensor, or if its shape is not known.
+    """
     type_ = expr.checked_type
-    if not isinstance(type_, TensorType) or type_.dtype != "float32" or type_.shape is None:
+    if not isinstance(type_, TensorType) or type_.shape is None:
         return None
     return tuple(size if isinstance(size, int) else None for size in type_.shape)
+
+
+def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+    shape = sizes_of(expr)
+    return shape if shape is not None and expr.checked_type.dtype == "float32" else None
 
 
 def static_shape(expr: Expr) -> tuple[int, ...] | None:
@@ -163,3 +226,12 @@ def same_type(a: Expr, b: Expr) -> bool:
     """Whether two expressions are tensors of one dtype and of the same sizes in every run."""
     type_ = a.checked_type
     return isinstance(type_, TensorType) and type_.shape is not None and type_ == b.checked_type
+
+
+def type_text(expr: Expr) -> str:
+    """Return the type of an expression, to be read; "" if it is neither a tensor nor a tuple."""
+    type_ = expr.checked_type
+    if not isinstance(type_, TensorType):
+        return "tuple" if isinstance(type_, TupleType) else ""
+    shape = "?" if type_.shape is None else f"({', '.join(map(str, type_.shape))})"
+    return f"{shape} {type_.dtype}"

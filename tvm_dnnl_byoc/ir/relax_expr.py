@@ -142,7 +142,7 @@ class Function:
 
 
 class Call(Expr):
-    """A call of an operator or of a composed activation.
+    """A call of an operator or of a composed activation, or what only TVM knows.
 
     Parameters
     ----------
@@ -151,10 +151,14 @@ class Call(Expr):
     attrs : SimpleNamespace, optional
     checked_type : Type, optional
         By default that of the function's body.
+    var : relax.Var, optional
+    origin : relax.Expr or relax.MatchCast, optional
+        What it was read from, if it is that, perhaps of other arguments.
     """
 
-    def __init__(self, op, args, attrs=None, checked_type=None, var=None):
+    def __init__(self, op, args, attrs=None, checked_type=None, var=None, origin=None):
         super().__init__(checked_type or op.body.checked_type, var=var)
         self.op = op
         self.args = list(args)
         self.attrs = attrs or SimpleNamespace()
+        self.origin = origin

@@ -1,5 +1,6 @@
 """Relay's expressions."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,27 @@ __all__ = [
     "TupleGetItem",
     "add",
     "array_of",
+    "batch_matmul",
     "call_function",
     "constant",
+    "dense",
+    "dequantize",
     "instance_norm",
+    "kind_of",
     "layer_norm",
     "multiply",
     "op_name",
     "padding_of",
     "parameter",
+    "quantize",
     "refusal",
     "reshape",
     "same_type",
     "shape_of",
+    "sizes_of",
     "static_shape",
+    "tuple_of",
+    "type_text",
     "with_attrs",
     "with_inputs",
 ]
@@ -76,6 +85,11 @@ def op_name(expr: Expr) -> str | None:
     return None
 
 
+def kind_of(expr: Expr) -> str:
+    """Return what an expression that calls no operator is called."""
+    return type(expr).__name__
+
+
 def array_of(expr: Expr) -> np.ndarray | None:
     """Return a constant's data, None for any other expression."""
     return expr.data.numpy() if isinstance(expr, Constant) else None
@@ -114,9 +128,37 @@ def multiply(x: Expr, y: Expr) -> Expr:
     return relay.multiply(x, y)
 
 
+def quantize(x: Expr, scale: float, dtype: str) -> Expr:
+    """Return the whole numbers nearest to x / scale, without a zero point."""
+    scale, zero_point = relay.const(scale, "float32"), relay.const(0, "int32")
+    return relay.qnn.quantize(x, scale, zero_point, out_dtype=dtype)
+
+
+def dequantize(numbers: Expr, scales: np.ndarray, axis: int = -1) -> Expr:
+    """Return numbers · scales, float32: one scale, or one for each index along an axis."""
+    scales = np.asarray(scales, np.float32)
+    zero_points = constant(np.zeros(scales.shape, np.int32))
+    return relay.qnn.dequantize(numbers, constant(scales), zero_points, axis=axis)
+
+
+def tuple_of(fields: Iterable[Expr]) -> Tuple:
+    """Return a tuple."""
+    return Tuple(list(fields))
+
+
 def reshape(x: Expr, shape: tuple[int, ...]) -> Expr:
     """Return x in another shape."""
     return relay.reshape(x, shape)
+
+
+def dense(x: Expr, weights: Expr) -> Expr:
+    """Return the rows of x (M, K) times those of the weights (N, K)."""
+    return relay.nn.dense(x, weights)
+
+
+def batch_matmul(x: Expr, y: Expr) -> Expr:
+    """Return x (1, M, K) times each of y (B, K, N)."""
+    return relay.nn.batch_matmul(x, y, transpose_b=False)
 
 
 def layer_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
@@ -129,12 +171,18 @@ def instance_norm(x: Expr, gamma: Expr, beta: Expr, epsilon: float) -> Call:
     return relay.nn.instance_norm(x, gamma, beta, epsilon=epsilon)
 
 
-def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
-    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+def sizes_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a tensor, None for a symbolic size; None if it is no tensor."""
     type_ = expr.checked_type
-    if not isinstance(type_, relay.TensorType) or type_.dtype != "float32":
+    if not isinstance(type_, relay.TensorType):
         return None
     return tuple(int(size) if isinstance(size, tir.IntImm) else None for size in type_.shape)
+
+
+def shape_of(expr: Expr) -> tuple[int | None, ...] | None:
+    """Return the shape of a float32 tensor, None for a symbolic size; None for another type."""
+    shape = sizes_of(expr)
+    return shape if shape is not None and expr.checked_type.dtype == "float32" else None
 
 
 def static_shape(expr: Expr) -> tuple[int, ...] | None:
@@ -154,3 +202,12 @@ def same_type(a: Expr, b: Expr) -> bool:
         and not any(isinstance(size, tir.Any) for size in type_.shape)
         and tvm.ir.structural_equal(type_, b.checked_type)
     )
+
+
+def type_text(expr: Expr) -> str:
+    """Return the type of an expression, to be read; "" if it is neither a tensor nor a tuple."""
+    sizes = sizes_of(expr)
+    if sizes is None:
+        return "tuple" if isinstance(expr.checked_type, relay.TupleType) else ""
+    shape = ", ".join("?" if size is None else str(size) for size in sizes)
+    return f"({shape}) {expr.checked_type.dtype}"

@@ -1,9 +1,9 @@
-"""A model in Relay, together with the right answers."""
+"""A model in TVM's form, together with the right answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,8 @@ class Case:
     ----------
     module : tvm.IRModule
         The graph.
-    params : dict of str to tvm.nd.NDArray
-        The weights.
+    params : dict of str to a tensor of TVM's
+        The weights, unless they are in the graph.
     inputs : dict of str to np.ndarray
         One input.
     references : list of np.ndarray
@@ -37,7 +37,7 @@ class Case:
     """
 
     module: tvm.IRModule
-    params: dict[str, tvm.nd.NDArray]
+    params: dict[str, Any]
     inputs: dict[str, np.ndarray]
     references: list[np.ndarray]
     framework: str

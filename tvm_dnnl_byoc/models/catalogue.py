@@ -77,6 +77,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("ppocr_v2_direction", "ocr", (1, 3, 48, 192), "onnx"),
     Entry("torch_cnn", "torch", (1, 3, 45, 61), "torch"),
     Entry("torch_mlp", "torch", (7, 96), "torch"),
+    Entry("torch_mobilenet", "torch", (1, 3, 224, 224), "torch"),
+    Entry("torch_resnet50", "torch", (1, 3, 224, 224), "torch"),
 )
 
 FAMILIES = tuple(dict.fromkeys(entry.family for entry in ENTRIES))

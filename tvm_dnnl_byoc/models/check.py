@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
-import tvm
-from tvm import relay
-from tvm.contrib.graph_executor import GraphModule
 
-from .. import partition_for_dnnl
-from ..bench.backends import host_target
 from ..bench.worker import relative_error
-from ..relay.flops import count_multiply_adds, count_regions
+from ..front import Run, build, operators_outside, partition
+from ..report.explain import report_of
 from . import ocr, pytorch, zoo
 from .case import Case, NotInstalledError
 from .catalogue import Entry
@@ -43,22 +38,17 @@ def check(entry: Entry) -> Finding:
         finding.remarks.append(str(error))
         return finding
     finding.operators = sum(operators_outside(case.module).values())
-    partitioned = _timed(
-        finding, "partition_seconds", lambda: partition_for_dnnl(case.module, case.params)
+    partitioned, parts = _timed(
+        finding, "partition_seconds", lambda: partition(case.module, case.params)
     )
-    finding.regions = count_regions(partitioned)
-    finding.share = count_multiply_adds(partitioned).share
+    report = report_of(parts)
+    finding.regions, finding.share = len(report.regions), report.share or 0.0
     finding.left = dict(operators_outside(partitioned).most_common())
-    library = _timed(finding, "build_seconds", lambda: _build(partitioned, host_target(), 3))
-    judge(finding, case, _network(library))
+    judge(finding, case, _timed(finding, "build_seconds", lambda: build(partitioned)))
     return finding
 
 
-# From the inputs to the outputs.
-Network = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
-
-
-def judge(finding: Finding, case: Case, network: Network) -> None:
+def judge(finding: Finding, case: Case, network: Run) -> None:
     """Compare the outputs with the references; set the status, the error and the remarks."""
     outputs = network(case.inputs)
     errors = _errors(outputs, case.references)
@@ -89,14 +79,12 @@ def _share_that_agrees(output: np.ndarray, reference: np.ndarray) -> float:
     return float(close.mean())
 
 
-def _ask_plain_tvm(
-    finding: Finding, case: Case, network: Network, outputs: list[np.ndarray]
-) -> None:
+def _ask_plain_tvm(finding: Finding, case: Case, network: Run, outputs: list[np.ndarray]) -> None:
     """Tell a wrong answer of ours from TVM's reading of the model and from amplified rounding."""
     # No graph optimisation, to tell frontend and kernels alone; LLVM's, or a run takes minutes.
     try:
-        library = _build(case.module, host_target(), 0, case.params)
-    except tvm.TVMError as error:
+        plain_network = build(case.module, case.params, optimised=False)
+    except Exception as error:  # of many classes: TVM's own, those of passes in Python
         last = str(error).strip().splitlines()[-1].strip()
         amplified = _amplified(case, network, outputs)
         finding.remarks.append(
@@ -105,7 +93,6 @@ def _ask_plain_tvm(
         )
         _judge_amplified(finding, finding.max_error, amplified)
         return
-    plain_network = _network(library)
     plain = plain_network(case.inputs)
     ours = max(_errors(outputs, plain)[i] for i in case.comparable)
     theirs = max(_errors(plain, case.references)[i] for i in case.comparable)
@@ -129,7 +116,7 @@ def _judge_amplified(finding: Finding, error: float, amplified: float) -> None:
         finding.status = "failed"
 
 
-def _amplified(case: Case, network: Network, outputs: list[np.ndarray]) -> float:
+def _amplified(case: Case, network: Run, outputs: list[np.ndarray]) -> float:
     """What becomes of one unit in the last place of each input."""
     moved = network({name: _one_ulp_off(value) for name, value in case.inputs.items()})
     return max(_errors(moved, outputs)[i] for i in case.comparable)
@@ -144,36 +131,8 @@ def _errors(outputs: list[np.ndarray], references: list[np.ndarray]) -> list[flo
     return [relative_error(o, r) for o, r in zip(outputs, references, strict=True)]
 
 
-def operators_outside(module: tvm.IRModule) -> Counter[str]:
-    """Count the operators of the function main by name; regions are not looked into."""
-    names: Counter[str] = Counter()
-
-    def visit(expr):
-        if isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op):
-            names[expr.op.name] += 1
-
-    relay.analysis.post_order_visit(module["main"], visit)
-    return names
-
-
 def _timed(finding: Finding, attribute: str, action: Callable):
     begin = time.perf_counter()
     result = action()
     setattr(finding, attribute, time.perf_counter() - begin)
     return result
-
-
-def _build(module: tvm.IRModule, target: str, opt_level: int, params: dict | None = None):
-    with tvm.transform.PassContext(opt_level=opt_level):
-        return relay.build(module, target, params=params)
-
-
-def _network(library) -> Network:
-    executor = GraphModule(library["default"](tvm.cpu()))
-
-    def run(inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-        executor.set_input(**{name: tvm.nd.array(value) for name, value in inputs.items()})
-        executor.run()
-        return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
-
-    return run

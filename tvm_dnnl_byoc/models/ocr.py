@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import native
 from .case import Case, NotInstalledError
 from .catalogue import Entry
+
+if TYPE_CHECKING:
+    import onnx
 
 _FILES = {
     "ppocr_v4_detector": "ch_PP-OCRv4_det_infer.onnx",
@@ -37,18 +42,14 @@ def load(entry: Entry) -> Case:
             raise NotInstalledError(f"{package} is not installed (the extra [models])")
     import onnx
     import onnxruntime
-    from tvm import relay
 
-    path = _inside("rapidocr_onnxruntime") / "models" / _FILES[entry.name]
-    data = _image(entry)
+    path, data = path_of(entry.name), image_for(entry.name, entry.shape)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors only
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
     references = session.run(None, {name: data})
-    module, params = relay.frontend.from_onnx(onnx.load(str(path)), {name: entry.shape})
-    # Shapes are computed in the graph, from that of the input: they become constants.
-    module = relay.transform.DynamicToStatic()(module)
+    module, params = _imported(onnx.load(str(path)), {name: entry.shape})
     return Case(
         module=module,
         params=params,
@@ -58,19 +59,36 @@ def load(entry: Entry) -> Case:
     )
 
 
+def _imported(model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]):
+    if native.front() == "relax":
+        from tvm.relax.frontend.onnx import from_onnx
+
+        return from_onnx(model, shapes), {}
+    from tvm import relay
+
+    module, params = relay.frontend.from_onnx(model, shapes)
+    # Shapes are computed in the graph, from that of the input: they become constants.
+    return relay.transform.DynamicToStatic()(module), params
+
+
+def path_of(name: str) -> Path:
+    """Return the file of a model of that name in the catalogue."""
+    return _inside("rapidocr_onnxruntime") / "models" / _FILES[name]
+
+
 def _inside(package: str) -> Path:
     (location,) = find_spec(package).submodule_search_locations
     return Path(location)
 
 
-def _image(entry: Entry) -> np.ndarray:
+def image_for(name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Return the page, or a line of it, as float32 (1, 3, H, W) from -1 to 1."""
     from PIL import Image
 
-    height, width = entry.shape[2:]
+    height, width = shape[2:]
     image = Image.open(_inside("skimage") / "data" / "page.png").convert("RGB")
-    if entry.name in _CROPS:
-        image = image.crop(_CROPS[entry.name])
+    if name in _CROPS:
+        image = image.crop(_CROPS[name])
     # Text keeps its proportions; the rest of the width is empty.
     scaled = min(width, round(image.width * height / image.height))
     image = image.resize((scaled, height), Image.Resampling.BILINEAR)

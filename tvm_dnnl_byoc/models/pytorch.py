@@ -1,11 +1,17 @@
-"""Two small networks written in PyTorch, with PyTorch's answers."""
+"""Networks written in PyTorch, with PyTorch's answers."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from .. import native
 from .case import Case, NotInstalledError
 from .catalogue import Entry
+
+if TYPE_CHECKING:
+    import torch
 
 
 def load(entry: Entry) -> Case:
@@ -22,10 +28,8 @@ def load(entry: Entry) -> Case:
         raise NotInstalledError(
             "torch is not installed (and cannot be beside gluoncv: use another environment)"
         ) from None
-    from tvm import relay
-
     torch.manual_seed(0)
-    network = {"torch_cnn": _cnn, "torch_mlp": _mlp}[entry.name]().eval()
+    network = _NETWORKS[entry.name]().eval()
     for buffer in (m for m in network.modules() if isinstance(m, torch.nn.BatchNorm2d)):
         torch.nn.init.normal_(buffer.running_mean, 0.1, 0.3)
         torch.nn.init.uniform_(buffer.running_var, 0.5, 1.5)
@@ -34,15 +38,30 @@ def load(entry: Entry) -> Case:
     data = np.random.default_rng(0).standard_normal(entry.shape, dtype=np.float32)
     with torch.no_grad():
         reference = network(torch.from_numpy(data)).numpy()
-        traced = torch.jit.trace(network, torch.from_numpy(data))
-    module, params = relay.frontend.from_pytorch(traced, [("data", entry.shape)])
+        name, module, params = _imported(network, torch.from_numpy(data))
     return Case(
         module=module,
         params=params,
-        inputs={"data": data},
+        inputs={name: data},
         references=[reference],
         framework="PyTorch",
     )
+
+
+def _imported(network: torch.nn.Module, data: torch.Tensor):
+    """Return what the input is called, the module, and its weights."""
+    import torch
+
+    if native.front() == "relax":
+        from tvm.relax.frontend.torch import from_exported_program
+
+        program = torch.export.export(network, (data,))
+        (name,) = program.graph_signature.user_inputs
+        return name, from_exported_program(program, keep_params_as_input=False), {}
+    from tvm import relay
+
+    traced = torch.jit.trace(network, data)
+    return "data", *relay.frontend.from_pytorch(traced, [("data", tuple(data.shape))])
 
 
 def _cnn():
@@ -93,3 +112,23 @@ def _mlp():
         nn.Linear(64, 10),
         nn.Softmax(dim=-1),
     )
+
+
+def _resnet50():
+    from .torch_networks import resnet50
+
+    return resnet50()
+
+
+def _mobilenet():
+    from .torch_networks import mobilenet
+
+    return mobilenet()
+
+
+_NETWORKS = {
+    "torch_cnn": _cnn,
+    "torch_mlp": _mlp,
+    "torch_mobilenet": _mobilenet,
+    "torch_resnet50": _resnet50,
+}

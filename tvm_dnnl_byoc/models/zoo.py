@@ -6,6 +6,7 @@ import dataclasses
 import json
 import warnings
 
+from .. import native
 from ..bench.models import INPUT_NAME, PreparedModel, prepare, to_relay
 from ..bench.randomise import flatten
 from .case import Case, NotInstalledError
@@ -22,8 +23,10 @@ def load(entry: Entry) -> Case:
     Raises
     ------
     NotInstalledError
-        If MXNet or GluonCV is not installed.
+        If MXNet or GluonCV is not installed, or TVM has no Relay, which alone reads them.
     """
+    if native.front() != "relay":
+        raise NotInstalledError("TVM 0.19 is not installed, whose Relay reads GluonCV's networks")
     try:
         import gluoncv  # noqa: F401
         import mxnet  # noqa: F401

@@ -51,6 +51,16 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
         return None
     one, zero = np.float64(1), np.float64(0)
     name = op_name(new)
+    if name in ("subtract", "divide"):
+        value = array_of(new.args[1])
+        if value is None or value.ndim > len(shape) or shape_of(old.args[0]) != shape:
+            return None
+        value = value.astype(np.float64)
+        if name == "subtract":
+            return Affine(new.args[0], one, -value, shape)
+        # By one number it is a post-op that costs nothing.
+        is_scale = value.size > 1 and value.all()
+        return Affine(new.args[0], 1 / value, zero, shape) if is_scale else None
     if name in ("add", "multiply"):
         arrays = [array_of(arg) for arg in new.args]
         which = 1 if arrays[1] is not None else 0

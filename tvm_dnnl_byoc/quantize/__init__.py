@@ -1,4 +1,4 @@
-"""Post-training quantization: from a float32 Relay module and real inputs to one in int8.
+"""Post-training quantization: from a float32 module and real inputs to one in int8.
 
 ``calibrate`` runs the model and writes down what it sees as a `Recipe`, which can be edited, saved,
 and used without the data; ``convert`` applies it. What ``convert`` returns is for

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 import tvm
-from tvm import relay
 
-from ..relay.partition import canonical
+from ..front import Main
+from ..ir import tuple_of
 from .layers import find_layers
 from .observers import OBSERVERS, MinMax
 from .recipe import Layer, Recipe, Tensor
@@ -27,8 +27,9 @@ def calibrate(
     Parameters
     ----------
     mod : tvm.IRModule
-        A float32 Relay module with ``main``. It is not changed.
-    params : dict of str to tvm.nd.NDArray or numpy.ndarray
+        A float32 module with ``main``: Relay's with static shapes, or Relax's, with a pure
+        ``main``. It is not changed.
+    params : dict of str to numpy.ndarray, or to a tensor of TVM's
         The weights, without which there is nothing to quantize.
     data : iterable of dict of str to numpy.ndarray, or of numpy.ndarray
         Inputs like those to come, a hundred or so; an array alone for a model with one input.
@@ -48,15 +49,14 @@ def calibrate(
     """
     if observer not in OBSERVERS:
         raise ValueError(f"observer: expected one of {', '.join(OBSERVERS)}, got {observer!r}")
-    main = canonical(mod, params)[0]["main"]
+    main = Main.read(mod, params)
     found = find_layers(main.body)
     if not found.layers:
         raise ValueError(
             "calibrate: expected a model with convolutions or dense layers whose weights are "
             "constant, got none: are the params given?"
         )
-    body = relay.Tuple(list(found.tensors.values()))
-    run = runner(tvm.IRModule.from_expr(relay.Function(main.params, body)), target)
+    run = runner(main.with_body(tuple_of(found.tensors.values())), target)
     seen: dict[str, MinMax] = {name: OBSERVERS[observer]() for name in found.tensors}
     inputs = 0
     for values in with_progress(data, "calibrating"):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import tvm
-from tvm import relay
-from tvm.relay.expr import Expr
 
-from ..ir import constant
-from ..passes.dataflow import rewrite, with_body, with_inputs
-from ..relay.partition import canonical
+from ..front import Main
+from ..ir import Expr, constant, dequantize, quantize
+from ..passes.dataflow import rewrite, with_inputs
 from .layers import FoundLayer, find_layers
 from .recipe import Recipe, Tensor
 
-_RELAY_DTYPES = {"u8": "uint8", "s8": "int8"}
+_DTYPES = {"u8": "uint8", "s8": "int8"}
 
 
 def convert(mod: tvm.IRModule, params: dict | None, recipe: Recipe) -> tvm.IRModule:
@@ -22,24 +20,24 @@ def convert(mod: tvm.IRModule, params: dict | None, recipe: Recipe) -> tvm.IRMod
     Parameters
     ----------
     mod : tvm.IRModule
-        The float32 Relay module that the recipe was made for. It is not changed.
-    params : dict of str to tvm.nd.NDArray or numpy.ndarray
+        The float32 module that the recipe was made for. It is not changed.
+    params : dict of str to numpy.ndarray, or to a tensor of TVM's
         The weights; others than at calibration will do.
     recipe : Recipe
 
     Returns
     -------
     tvm.IRModule
-        In the form of ONNX's QDQ: a layer reads ``qnn.dequantize`` of weights in int8, one scale
-        for each output channel, and of data in uint8 or int8. For ``partition_for_dnnl``.
+        In the form of ONNX's QDQ: a layer reads ``qnn.dequantize`` (of Relax's: ``dequantize``)
+        of weights in int8, one scale for each output channel, and of data in uint8 or int8. For
+        ``partition_for_dnnl``.
 
     Raises
     ------
     ValueError
         If the recipe is of another model, or was edited to something that cannot be.
     """
-    module, _ = canonical(mod, params)
-    main = module["main"]
+    main = Main.read(mod, params)
     found = find_layers(main.body)
     _expect_same("layers", found.layers, recipe.layers)
     _expect_same("tensors", found.tensors, recipe.tensors)
@@ -56,8 +54,7 @@ def convert(mod: tvm.IRModule, params: dict | None, recipe: Recipe) -> tvm.IRMod
             new = with_inputs(new, [data, _quantized_weights(layers[old]), *rest])
         return _rounded(new, tensors[old]) if old in tensors else new
 
-    module["main"] = with_body(main, rewrite(main.body, rule))
-    return relay.transform.InferType()(module)
+    return main.with_body(rewrite(main.body, rule))
 
 
 def _expect_same(what: str, expected, got) -> None:
@@ -75,18 +72,11 @@ def _quantized_weights(layer: FoundLayer) -> Expr:
     largest = np.abs(weights).max(others, keepdims=True)
     scales = np.where(largest > 0, largest / 127, 1).astype(np.float32)
     numbers = np.rint(weights / scales).clip(-127, 127).astype(np.int8)
-    scales = scales.ravel()
-    return relay.qnn.dequantize(
-        constant(numbers),
-        constant(scales),
-        constant(np.zeros(scales.shape, np.int32)),
-        axis=layer.axis,
-    )
+    return dequantize(constant(numbers), scales.ravel(), layer.axis)
 
 
 def _rounded(expr: Expr, tensor: Tensor) -> Expr:
-    if tensor.dtype not in _RELAY_DTYPES or not 0 < tensor.scale < np.inf:
+    if tensor.dtype not in _DTYPES or not 0 < tensor.scale < np.inf:
         raise ValueError(f"recipe: expected dtype u8 or s8 and a scale > 0, got {tensor}")
-    scale, zero_point = relay.const(tensor.scale, "float32"), relay.const(0, "int32")
-    numbers = relay.qnn.quantize(expr, scale, zero_point, out_dtype=_RELAY_DTYPES[tensor.dtype])
-    return relay.qnn.dequantize(numbers, scale, zero_point)
+    numbers = quantize(expr, tensor.scale, _DTYPES[tensor.dtype])
+    return dequantize(numbers, np.float32(tensor.scale))

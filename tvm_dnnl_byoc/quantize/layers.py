@@ -6,9 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
-from tvm.relay.expr import Call, Constant, Expr
 
-from ..ir import array_of, op_name, static_shape
+from ..ir import Call, Constant, Expr, array_of, op_name, shape_of
 from ..passes.affine import CONVOLUTIONS, output_axis
 from ..passes.dataflow import post_order
 
@@ -81,7 +80,7 @@ def find_layers(body: Expr) -> FoundLayers:
         numbers[kind] += 1
         data = _origin(expr.args[0])
         axis = output_axis(expr)
-        if static_shape(data) and not isinstance(data, Constant) and axis is not None:
+        if shape_of(data) and not isinstance(data, Constant) and axis is not None:
             found.layers[layer] = FoundLayer(expr, name_of(data, f"{layer}.data"), axis)
     for expr in order:
         if op_name(expr) != "add":

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tvm
-from tvm import relay
-from tvm.relay.expr import Call, Expr, Tuple, TupleGetItem
 
-from ..ir import array_of, op_name
+from .. import native
+from ..ir import Call, Expr, Function, Tuple, TupleGetItem, array_of, op_name
 from ..passes.dataflow import count_uses, inputs_of, post_order
 from .layers import MOVES
 
@@ -38,12 +37,16 @@ def to_onnx(mod: tvm.IRModule) -> onnx.ModelProto:
     ------
     ValueError
         If there is an operator, or a use of one, that is not known here.
+    NotImplementedError
+        If the module is Relax's.
     """
+    if native.front() != "relay":
+        raise NotImplementedError("to_onnx: expected a Relay module (TVM 0.19), got one of Relax")
     return _Exporter(mod["main"]).model()
 
 
 class _Exporter:
-    def __init__(self, function: relay.Function):
+    def __init__(self, function: Function):
         self._function = function
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: list[onnx.TensorProto] = []
@@ -162,7 +165,7 @@ class _Exporter:
 Export = Callable[[_Exporter, Call, list[Expr]], str]
 
 
-def _value(name: str, type_: relay.TensorType) -> onnx.ValueInfoProto:
+def _value(name: str, type_: Any) -> onnx.ValueInfoProto:
     from onnx import helper
     from onnx.mapping import NP_TYPE_TO_TENSOR_TYPE
 

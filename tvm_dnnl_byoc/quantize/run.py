@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import numpy as np
 import tvm
-from tvm import relay
-from tvm.contrib import graph_executor
 
-from ..relay.partition import partition_for_dnnl
+from .. import front
 
 Inputs = Mapping[str, np.ndarray] | np.ndarray
 T = TypeVar("T")
 
 
-def runner(mod: tvm.IRModule, target: str) -> Callable[[Inputs], list[np.ndarray]]:
+def runner(mod: tvm.IRModule, target: str) -> front.Run:
     """Return what runs ``main``, by oneDNN as far as may be, and gives all of its outputs."""
-    with _nothing_measured(), tvm.transform.PassContext(opt_level=3):
-        lib = relay.build(partition_for_dnnl(mod), target)
-    executor = graph_executor.GraphModule(lib["default"](tvm.cpu()))
-    (first, *_) = (param.name_hint for param in mod["main"].params)
-
-    def run(inputs: Inputs) -> list[np.ndarray]:
-        executor.run(**(inputs if isinstance(inputs, Mapping) else {first: inputs}))
-        return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
-
-    return run
+    with _nothing_measured():
+        return front.build(front.partition_for_dnnl(mod), target=target)
 
 
 def with_progress(items: Iterable[T], what: str) -> Iterable[T]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import tvm
 
-from ..relay.partition import canonical
+from ..front import Main
 from .convert import convert
 from .recipe import Recipe
 from .run import Inputs, runner, with_progress
@@ -43,7 +43,8 @@ def sensitivity(
         of the outputs.
     """
     inputs = list(data)
-    exact = _outputs(canonical(mod, params)[0], inputs, target)
+    main = Main.read(mod, params)
+    exact = _outputs(main.with_body(main.body), inputs, target)
     power = np.square(exact).mean()
     chosen = [name for name, layer in recipe.layers.items() if layer.quantize]
     noise = {}

@@ -14,6 +14,7 @@ from ..ir.relax_expr import Analyzer, Size, Symbol, TensorType
 from .compat import read_size, read_type, relax_type, tensor_type
 
 _LOWER, _UPPER = "tir_var_lower_bound", "tir_var_upper_bound"
+_RESHAPE = Op.get("relax.reshape")
 _DONE = "dnnl_byoc.bounded_sizes"
 
 
@@ -42,7 +43,7 @@ class _Mutator(relax.PyExprMutator):
                 self._analyzer.bind(var, Range(low, int(upper[var.name]) + 1))
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
-        call = self.builder_.normalize(self.visit_expr_post_order(call))
+        call = self.builder_.normalize(self._with_bounded_shape(self.visit_expr_post_order(call)))
         type_ = read_type(relax_type(call))
         if not isinstance(type_, TensorType) or type_.shape is None:
             return call
@@ -53,6 +54,13 @@ class _Mutator(relax.PyExprMutator):
         for seen_as in (bounded, type_):
             call = _view(self.builder_.emit(call), seen_as)
         return _view(self.builder_.emit(call), bounded)
+
+    def _with_bounded_shape(self, call: relax.Call) -> relax.Call:
+        """Return a reshape to sizes that are seen to be bounded; a run checks their product."""
+        if call.op != _RESHAPE or not isinstance(call.args[1], relax.ShapeExpr):
+            return call
+        shape = relax.ShapeExpr([self._analyzer.simplify(size) for size in call.args[1].values])
+        return relax.Call(call.op, [call.args[0], shape], call.attrs)
 
     def _bounded(self, size: Size) -> Size:
         return read_size(self._analyzer.simplify(size.expr)) if isinstance(size, Symbol) else size

@@ -26,8 +26,11 @@ from ..passes.folding import Folder
 from ..passes.layer_norm import absorb, as_layer_norm
 from ..passes.normalization import as_one_instance
 from ..passes.padding import WINDOWS, fold_padding
+from ..passes.resize import as_products, linear_rule
 from .fold_constants import fold_constant
-from .softmax import unguarded_softmax
+from .ranges import Ranges
+from .softmax import softmax_without_nan, unguarded_softmax
+from .spell import is_made
 
 _DENSE = SimpleNamespace(out_dtype="")
 
@@ -36,9 +39,14 @@ def canonicalize(body: Expr) -> tuple[Expr, set]:
     """Simplify the body of a block.
 
     - Constant expressions are evaluated.
-    - A matrix product with a matrix as weights is a dense layer, also between reshapes of its rows.
-    - A softmax that is guarded against rows of -inf only is not where there can be none.
+    - What is added and is zero, whatever sizes and data are, goes; so does a ``where`` of which the
+      condition is the same everywhere.
+    - A matrix product with a matrix as weights is a dense layer, also between reshapes of its rows,
+      or with the matrix repeated for each batch; a gather is one between reshapes, too.
+    - A softmax that is guarded against rows of -inf only is not where there can be none, and has a
+      ReLU elsewhere.
     - Padding goes into the convolution or pooling that follows.
+    - Linear resizing that oneDNN has no rule for is two matrix products.
     - Group normalisation, and instance normalisation of a batch, are that of one instance; layer
       normalisation in any spelling is that.
     - What scales or shifts each channel of a convolution's or dense layer's result by constants
@@ -60,12 +68,14 @@ class _Canonicalizer(Folder):
     def __init__(self, body: Expr):
         super().__init__(body)
         self.exact: set[Expr] = set()  # what has the value of its variable
+        self.ranges = Ranges()
 
     def rule(self, new: Expr, old: Expr) -> Expr:
         result = super().rule(new, old)
         if result not in self.exact and result is not old:  # made for it just now
             result.var = old.var
         self.exact.add(result)
+        self.ranges.learn(result)
         return result
 
     def simplify(self, new: Expr, old: Expr) -> Expr:
@@ -78,7 +88,7 @@ class _Canonicalizer(Folder):
         if folded is not None:
             return folded
         if name == "matmul":
-            new = _as_dense(new)
+            new = _as_dense(self.with_a_matrix(new, old))
             name = op_name(new)
         if name in ("divide", "multiply"):
             norm = as_layer_norm(old, self.now.__getitem__)
@@ -89,13 +99,17 @@ class _Canonicalizer(Folder):
             if norm is not None:
                 return norm
         rules = (
-            _without_zeros,
+            self.without_zeros,
+            self.decided,
             _of_one_instance,
             _padded_itself,
+            _resized_by_products,
             self.layer_of_rows,
+            self.gather_of_rows,
             self.products_of_batches,
             self.scaled_before_views,
-            unguarded_softmax,
+            lambda where: unguarded_softmax(where, self.ranges),
+            lambda where: softmax_without_nan(where, self.ranges),
         )
         for rule in rules:
             restated = rule(new)
@@ -112,6 +126,36 @@ class _Canonicalizer(Folder):
         """Fold only what oneDNN then runs: what stays in TVM keeps its bindings."""
         folded = super().fold_into_root(affine)
         return folded if folded is not None and _is_accepted(folded) else None
+
+    def without_zeros(self, add: Expr) -> Expr | None:
+        """Return what zeros are added to, such as the mask of a model that masks nothing."""
+        if op_name(add) != "add":
+            return None
+        for data, other in (add.args, add.args[::-1]):
+            if self.ranges.value(other) == 0 and same_type(data, add):
+                return data
+        return None
+
+    def decided(self, where: Expr) -> Expr | None:
+        """Return what a ``where`` gives whose condition is the same everywhere."""
+        condition = self.ranges.value(where.args[0]) if op_name(where) == "where" else None
+        if condition is None:
+            return None
+        chosen = where.args[1 if condition else 2]
+        return chosen if same_type(chosen, where) else None
+
+    def with_a_matrix(self, new: Call, old: Call) -> Call:
+        """Return a product with a matrix that is repeated for each batch as one with the matrix."""
+        matrix = old.args[1]
+        if op_name(matrix) != "broadcast_to":
+            return new
+        matrix = matrix.args[0]
+        shape, batches = _shape(matrix), _shape(new.args[0])
+        if shape is None or batches is None or len(shape) != 2 or _shape(old) is None:
+            return new
+        if shape != _shape(old.args[1])[-2:] or batches[:-2] != _shape(old)[:-2]:
+            return new
+        return with_inputs(new, [new.args[0], self.now[matrix]])
 
     def layer_of_rows(self, reshape: Expr) -> Expr | None:
         """Return a layer of rows between reshapes, as torch writes it, as one of all dimensions.
@@ -153,6 +197,28 @@ class _Canonicalizer(Folder):
             return result
         self.uses[result] = 1
         return add(result, bias)
+
+    def gather_of_rows(self, reshape: Expr) -> Expr | None:
+        """Return rows that are gathered by a vector, between reshapes, by what is made a vector.
+
+        ::
+
+            ids (…)                ids (…)
+            reshape                   |
+            take(table)     →    take(table)
+            reshape                   |
+            (…, K)                 (…, K)
+        """
+        if op_name(reshape) != "reshape" or op_name(reshape.args[0]) != "take":
+            return None
+        take = reshape.args[0]
+        table, vector = take.args
+        indices = None if take.attrs.axis else _before_reshape(vector)
+        if indices is None or _shape(table) is None or not indices.checked_type.shape:
+            return None
+        if (*indices.checked_type.shape, *_shape(table)[1:]) != _shape(reshape):
+            return None
+        return Call(take.op, [table, indices], take.attrs, reshape.checked_type)
 
     def products_of_batches(self, reshape: Expr) -> Expr | None:
         """Return a product of rank 3 between reshapes as one of all batch dimensions.
@@ -222,6 +288,19 @@ def _shape(expr: Expr) -> tuple[Size, ...] | None:
     return type_.shape if isinstance(type_, TensorType) and type_.dtype == "float32" else None
 
 
+def _before_reshape(indices: Expr) -> Expr | None:
+    """Return indices, perhaps clipped and narrowed, in the shape before a reshape of them."""
+    if op_name(indices) == "reshape":
+        return indices.args[0]
+    if not is_made(indices):
+        return None
+    inner = _before_reshape(indices.args[0])
+    if inner is None:
+        return None
+    type_ = TensorType(inner.checked_type.shape, indices.checked_type.dtype)
+    return Call(indices.op, [inner], indices.attrs, type_)
+
+
 def _is_accepted(layer: Expr) -> bool:
     """Whether oneDNN runs a layer, to which something may be added."""
     return not refusal([layer.args[0] if op_name(layer) == "add" else layer])
@@ -237,16 +316,14 @@ def _padded_itself(window: Expr) -> Expr | None:
     return shape and fold_padding(window, shape)
 
 
-def _without_zeros(add: Expr) -> Expr | None:
-    """Return what zeros are added to, such as the mask of a model that masks nothing."""
-    if op_name(add) != "add":
+def _resized_by_products(resize: Expr) -> Expr | None:
+    shape = static_shape(resize)
+    if op_name(resize) != "image.resize2d" or shape is None:
         return None
-    arrays = [array_of(arg) for arg in add.args]
-    which = 1 if arrays[1] is not None else 0
-    data = add.args[1 - which]
-    if arrays[which] is None or np.any(arrays[which]) or not same_type(data, add):
-        return None
-    return data
+    images, attrs = resize.args[0], resize.attrs
+    before = static_shape(images)
+    rule = linear_rule(attrs.method, attrs.coordinate_transformation_mode, attrs.layout)
+    return None if rule is None or before is None else as_products(images, before, shape[2:], rule)
 
 
 def _as_dense(product: Call) -> Call:

@@ -54,6 +54,11 @@ def constant_array(expr: relax.Expr) -> np.ndarray | None:
     return data.numpy() if hasattr(data, "numpy") else None
 
 
+def name_of(var: relax.Var) -> str:
+    """Return a variable's name: ``.name``, until 0.26 ``.name_hint``."""
+    return var.name if hasattr(var, "name") else var.name_hint
+
+
 def number(expr: Any) -> int | float:
     """Return a number's value, which is wrapped once, or until 0.26 twice.
 

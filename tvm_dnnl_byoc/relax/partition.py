@@ -9,16 +9,21 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from ..ir import Constant, Expr, Function, Tuple
+from ..ir import Call, Constant, Expr, Function, Op, Tuple
 from ..ir.encode import encode_region
+from ..ir.relax_expr import Var
 from ..passes.composed import combine_activations
 from ..passes.dataflow import is_constant
+from ..passes.partitioned import Partitioned
 from ..passes.regions import find_regions
 from ..passes.units import UnitGraph, region_inputs, region_outputs
 from .bounds import with_bounded_sizes
 from .canonicalize import canonicalize
-from .compat import relax_type, symbols_in, tensor_type, tuple_type
+from .compat import read_type, relax_type, symbols_in, tensor_type, tuple_type
+from .kernels import Kernels
 from .read import Block
+from .spell import has_variable, is_made, spelled
+from .widen import precision_of
 
 PRECISIONS = ("f32", "bf16", "f16")
 
@@ -44,7 +49,10 @@ def partition_for_dnnl(
     precision : str, optional
         ``"f32"``; or ``"bf16"`` or ``"f16"``: what convolutions and matrix products in regions
         read, and what operators in a region leave to each other. On a processor without
-        instructions for it, all is in f32, with a warning.
+        instructions for it, all is in f32, with a warning. By default, it is that of the model: one
+        whose convolutions and matrix products are in bf16 or f16, as of a torch module in bfloat16,
+        is read as one in f32 with that precision. Its parameters and results keep their types, as
+        does what stays in TVM.
 
     Returns
     -------
@@ -60,6 +68,16 @@ def partition_for_dnnl(
     ValueError
         If there is no such precision.
     """
+    return partition(mod, params, keep_light_regions, precision)[0]
+
+
+def partition(
+    mod: tvm.IRModule,
+    params: Mapping[str, Any] | None = None,
+    keep_light_regions: bool = False,
+    precision: str | None = None,
+) -> tuple[tvm.IRModule, list[Partitioned]]:
+    """Do as ``partition_for_dnnl``, and say what became of each block of each function."""
     if precision not in (None, *PRECISIONS):
         raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {precision!r}")
     if not isinstance(mod, tvm.IRModule):
@@ -67,11 +85,20 @@ def partition_for_dnnl(
     if params:
         mod = relax.transform.BindParams("main", dict(params))(mod)
     mod = relax.transform.ConvertToDataflow(min_size=1)(with_bounded_sizes(mod))
-    partitioner = _Partitioner(mod, keep_light_regions, _supported(precision))
-    for var, function in sorted(mod.functions.items(), key=lambda item: item[0].name_hint):
-        if _is_partitionable(function):
-            partitioner.partition(var, function)
-    return partitioner.result()
+    functions = sorted(
+        (item for item in mod.functions.items() if _is_partitionable(item[1])),
+        key=lambda item: item[0].name_hint,
+    )
+    own_precision = precision_of(function for _, function in functions)
+    partitioner = _Partitioner(
+        mod,
+        keep_light_regions,
+        precision=_supported(precision or own_precision),
+        widened=own_precision != "f32",
+    )
+    for var, function in functions:
+        partitioner.partition(var, function)
+    return partitioner.result(), partitioner.blocks
 
 
 def _is_partitionable(function: Any) -> bool:
@@ -82,13 +109,13 @@ def _is_partitionable(function: Any) -> bool:
     )
 
 
-def _supported(precision: str | None) -> str:
+def _supported(precision: str) -> str:
     """Return the precision, or "", which is f32, where the processor has none such."""
-    if precision in (None, "f32"):
+    if precision == "f32":
         return ""
     refusal = tvm.get_global_func("tvm_dnnl_byoc.refusal_of_precision")(precision)
     if refusal:
-        warnings.warn(f"{refusal}: the model stays in f32", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"{refusal}: the model stays in f32", RuntimeWarning, stacklevel=4)
         return ""
     return precision
 
@@ -103,12 +130,20 @@ class _Region:
 
 
 class _Partitioner:
-    """Partitions the functions of a module, one after the other."""
+    """Partitions the functions of a module, one after the other.
 
-    def __init__(self, mod: tvm.IRModule, keep_light_regions: bool, precision: str):
+    Attributes
+    ----------
+    blocks : list of Partitioned
+    """
+
+    def __init__(self, mod: tvm.IRModule, keep_light_regions: bool, precision: str, widened: bool):
         self._mod = tvm.IRModule(mod.functions, attrs=mod.attrs)
         self._keep_light_regions = keep_light_regions
         self._precision = precision
+        self._widened = widened
+        self._kernels = Kernels(mod)
+        self.blocks: list[Partitioned] = []
         self._modules = list((mod.attrs or {}).get("external_mods", []))
         self._symbols = {
             module["get_symbol"]() for module in self._modules if module.kind == "dnnl_byoc"
@@ -124,12 +159,7 @@ class _Partitioner:
     def partition(self, var: relax.GlobalVar, function: relax.Function) -> None:
         """Replace the regions of a function by calls."""
         body = function.body
-        blocks = [
-            self._partitioned(block, var.name_hint)
-            if isinstance(block, relax.DataflowBlock)
-            else block
-            for block in body.blocks
-        ]
+        blocks = [self._partitioned(block, var.name_hint) for block in body.blocks]
         self._mod[var] = relax.Function(
             function.params,
             relax.SeqExpr(blocks, body.body),
@@ -138,15 +168,21 @@ class _Partitioner:
             function.attrs,
         )
 
-    def _partitioned(self, block: relax.DataflowBlock, name: str) -> relax.DataflowBlock:
-        read = Block.read(block)
+    def _partitioned(self, block: relax.BindingBlock, name: str) -> relax.BindingBlock:
+        read = Block.read(block, self._widened, self._kernels)
+        if not isinstance(block, relax.DataflowBlock):  # it stays as it is
+            self._report(read, UnitGraph(read.body), {})
+            return block
         graph, groups = self._regions(*canonicalize(read.body))
         if groups is None:
             graph, groups = self._regions(read.body, set())
-        if not groups:
-            return block
         regions = [self._compile(graph, units, name) for units in groups]
-        return _write(read, graph.body, regions)
+        symbols = [region.symbol for region in regions]
+        self._report(read, graph, dict(zip(symbols, groups, strict=True)))
+        return _write(read, graph.body, regions) if regions else block
+
+    def _report(self, read: Block, graph: UnitGraph, regions: dict[str, list[int]]) -> None:
+        self.blocks.append(Partitioned(graph, regions, read.inputs, read.outputs))
 
     def _regions(self, body: Expr, altered: set) -> tuple[UnitGraph, list[list[int]] | None]:
         """Return the units of a body, and which of them make regions.
@@ -159,8 +195,8 @@ class _Partitioner:
         groups = find_regions(graph.nodes, self._keep_light_regions)
         for units in groups:
             inputs, outputs = region_inputs(graph, units), region_outputs(graph, units)
-            if any(e.var is None for e in inputs) or any(
-                e.var in altered for e in inputs + outputs
+            if not all(map(has_variable, inputs)) or any(
+                e.var is not None and e.var in altered for e in inputs + outputs
             ):
                 return graph, None
         return graph, groups
@@ -193,23 +229,28 @@ def _write(read: Block, body: Tuple, regions: list[_Region]) -> relax.DataflowBl
     """Return a block with calls of its regions; what they leave is bound as it was.
 
     A variable's value is a region's if the expression for it is a region's output. Others keep
-    their bindings, and so do not read what became of other expressions inside of regions.
+    their bindings, and so do not read what became of other expressions inside of regions. What was
+    made for regions to read gets variables.
     """
     region_of = {output: region for region in regions for output in region.outputs}
     values = dict(read.values)
-    outputs = [var for var in read.bindings if not isinstance(var, relax.DataflowVar)]
+    outputs = read.outputs
     values.update(zip(outputs, body.fields, strict=True))
     for output in region_of:
         if output.var is None:
             output.var = relax.DataflowVar("dnnl", tensor_type(output.checked_type))
     by_var = {output.var: output for output in region_of}
     values.update((var, by_var[e.var]) for var, e in read.values.items() if e.var in by_var)
+    widen = _Widen()
+    for region in regions:
+        region.inputs = list(map(widen, region.inputs))
 
     def reads(item: Any) -> list[Any]:
-        """Return the variables and regions that must come before a variable or region."""
+        """Return what must come before a variable, a region, or an expression that was made."""
         if isinstance(item, _Region):
-            inputs = [_variable(expr) for expr in item.inputs]
-            return [*inputs, *(cast for output in item.outputs for cast in casts(output.var))]
+            return [*map(_item, item.inputs), *(c for o in item.outputs for c in casts(o.var))]
+        if isinstance(item, Expr):
+            return list(map(_item, item.args))
         value = values.get(item)
         if value in region_of:
             return [region_of[value]] if value.var.same_as(item) else [value.var]
@@ -231,36 +272,70 @@ def _write(read: Block, body: Tuple, regions: list[_Region]) -> relax.DataflowBl
             stack.extend(needed[item])
 
     bindings = []
+    made: dict[Expr, relax.DataflowVar] = {}
     for item in TopologicalSorter(needed).static_order():
         if isinstance(item, _Region):
-            bindings += _call(item)
+            bindings += _call(item, made)
+        elif isinstance(item, Expr):
+            made[item] = relax.DataflowVar("made", tensor_type(item.checked_type))
+            value = spelled(item, *(made.get(arg, arg.var) for arg in item.args))
+            bindings.append(relax.VarBinding(made[item], value))
         elif values.get(item) in region_of:
             if not values[item].var.same_as(item):
-                bindings.append(relax.VarBinding(item, values[item].var))
+                bindings.append(relax.VarBinding(item, _as(item, values[item].var)))
         elif item in read.bindings:
             bindings.append(read.bindings[item])
     return relax.DataflowBlock(bindings)
 
 
-def _variable(expr: Expr) -> Any:
-    if expr.var is None:
+class _Widen:
+    """Gives what is read in single precision of a variable that is in bf16 or f16."""
+
+    def __init__(self):
+        self._wide: dict[Any, Expr] = {}
+
+    def __call__(self, expr: Expr) -> Expr:
+        if expr.var is None or _dtype(expr.var) == expr.checked_type.dtype:
+            return expr
+        if expr.var not in self._wide:
+            narrow = Var(read_type(relax_type(expr.var)), var=expr.var)
+            self._wide[expr.var] = Call(Op("cast"), [narrow], checked_type=expr.checked_type)
+        return self._wide[expr.var]
+
+
+def _item(expr: Expr) -> Any:
+    """Return what stands for something that a region reads: its variable, or itself if made."""
+    if expr.var is None and not is_made(expr):
         raise AssertionError(f"expected a variable for what a region reads, got {expr}")
-    return expr.var
+    return expr if expr.var is None else expr.var
 
 
-def _call(region: _Region) -> list[relax.VarBinding]:
-    """Return the call of a region, bound to the variables of its outputs."""
-    types = [relax_type(output.var) for output in region.outputs]
-    args = relax.Tuple([_variable(expr) for expr in region.inputs])
-    out = types[0] if len(types) == 1 else types
-    call = relax.call_dps_packed(region.symbol, args, out)
+def _dtype(var: Any) -> str:
+    return str(relax_type(var).dtype)
+
+
+def _as(var: Any, value: Any) -> relax.Expr:
+    """Return a value in the dtype of a variable."""
+    return value if _dtype(var) == _dtype(value) else relax.op.astype(value, _dtype(var))
+
+
+def _call(region: _Region, made: Mapping[Expr, Any]) -> list[relax.VarBinding]:
+    """Return the call of a region, and the bindings of the variables of its outputs."""
+    types = [tensor_type(output.checked_type) for output in region.outputs]
+    args = relax.Tuple([made.get(expr, expr.var) for expr in region.inputs])
+    call = relax.call_dps_packed(region.symbol, args, types[0] if len(types) == 1 else types)
     if len(types) == 1:
-        return [relax.VarBinding(region.outputs[0].var, call)]
+        return _bound(region.outputs[0], call)
     results = relax.DataflowVar(region.symbol, tuple_type(types))
-    return [
-        relax.VarBinding(results, call),
-        *(
-            relax.VarBinding(output.var, relax.TupleGetItem(results, index))
-            for index, output in enumerate(region.outputs)
-        ),
-    ]
+    bindings = [relax.VarBinding(results, call)]
+    for index, output in enumerate(region.outputs):
+        bindings += _bound(output, relax.TupleGetItem(results, index))
+    return bindings
+
+
+def _bound(output: Expr, value: relax.Expr) -> list[relax.VarBinding]:
+    """Return the bindings that give a region's output, in single precision, its variable."""
+    if _dtype(output.var) == output.checked_type.dtype:
+        return [relax.VarBinding(output.var, value)]
+    wide = relax.DataflowVar("wide", tensor_type(output.checked_type))
+    return [relax.VarBinding(wide, value), relax.VarBinding(output.var, _as(output.var, wide))]

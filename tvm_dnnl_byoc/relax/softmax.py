@@ -1,14 +1,16 @@
 r"""The softmax that torch guards against rows which are masked altogether.
 
+This is what torch.export writes; its ONNX exporter asks the result for NaN.
+
 ::
 
            x
        /       \\
    equal(-inf)  softmax
    logical_not    |
-   astype(int8)   |
+    cast(int8)    |
    max(axis)      |
-   astype(bool)   |
+    cast(bool)    |
    logical_not    |
         \\        /
       where(…, 0, …)
@@ -16,22 +18,25 @@ r"""The softmax that torch guards against rows which are masked altogether.
 
 import numpy as np
 
-from ..ir import Call, Expr, array_of, op_name
+from ..ir import Call, Expr, Op, array_of, op_name
+from .ranges import Ranges
 
-_GUARD = ("logical_not", "astype", "max", "astype", "logical_not", "equal")
+_GUARD = ("logical_not", "cast", "max", "cast", "logical_not", "equal")
 
 
-def unguarded_softmax(where: Expr) -> Expr | None:
-    """Return the softmax in a guarded one whose rows cannot be -inf altogether.
+def unguarded_softmax(where: Expr, ranges: Ranges) -> Expr | None:
+    """Return the softmax in a guarded one, or one with a ReLU.
 
-    Its argument must be a matrix product, perhaps scaled, plus a constant mask that leaves a number
-    in each row: a product of finite numbers is finite, unless it overflows, which the guard is not
-    there for.
+    Its argument must be a matrix product, perhaps scaled, plus masks: a product of finite numbers
+    is finite, unless it overflows, which the guard is not there for. If the masks leave a number in
+    each row, the guard is not needed. Else the softmax of what is -inf altogether is NaN, and the
+    ReLU of a NaN is 0 in oneDNN's generated code, which computes it as the maximum of x and 0, on
+    x86 the second where there is none.
     """
     if op_name(where) != "where":
         return None
     guard, zero, softmax = where.args
-    if op_name(softmax) not in ("nn.softmax",) or not _is_zero(zero):
+    if op_name(softmax) not in ("nn.softmax",) or ranges.value(zero) != 0:
         return None
     for name in _GUARD:
         if op_name(guard) != name:
@@ -44,14 +49,29 @@ def unguarded_softmax(where: Expr) -> Expr | None:
     if not rest or array_of(rest[0]) is None or not np.all(np.isneginf(array_of(rest[0]))):
         return None
     x = softmax.args[0]
-    return softmax if guarded.same_as(x) and _has_finite_rows(x, softmax.attrs.axis) else None
+    if not guarded.same_as(x):
+        return None
+    masks = _masks_of_product(x)
+    if masks is None:
+        return None
+    if all(_leaves_numbers(mask, x, softmax.attrs.axis, ranges) for mask in masks):
+        return softmax
+    return Call(Op("nn.relu"), [softmax], checked_type=softmax.checked_type)
 
 
-def _is_zero(expr: Expr) -> bool:
-    if op_name(expr) in ("full_like", "zeros_like"):
-        return op_name(expr) == "zeros_like" or _is_zero(expr.args[1])
-    array = array_of(expr)
-    return array is not None and not np.any(array)
+def softmax_without_nan(where: Expr, ranges: Ranges) -> Expr | None:
+    """Return a softmax in which 0 stands for NaN as one with a ReLU.
+
+    torch's ONNX exporter writes where(isnan(y), 0, y), for rows that are masked altogether.
+    """
+    if op_name(where) != "where":
+        return None
+    condition, zero, y = where.args
+    if op_name(condition) != "isnan" or not condition.args[0].same_as(y):
+        return None
+    if op_name(y) != "nn.softmax" or ranges.value(zero) != 0:
+        return None
+    return Call(Op("nn.relu"), [y], checked_type=y.checked_type)
 
 
 def _same_axis(reduction: Call, softmax: Call) -> bool:
@@ -62,24 +82,39 @@ def _same_axis(reduction: Call, softmax: Call) -> bool:
     )
 
 
-def _has_finite_rows(x: Expr, axis: int) -> bool:
-    while isinstance(x, Call):
-        arrays = [array_of(arg) for arg in x.args]
-        if op_name(x) == "matmul":
-            return True
-        if op_name(x) == "reshape":
+def _masks_of_product(x: Expr) -> list[Expr] | None:
+    """Return what is added to a matrix product, which may be scaled and reshaped; None if none."""
+    masks = []
+    while op_name(x) != "matmul":
+        name = op_name(x)
+        if name == "reshape":
             x = x.args[0]
-            continue
-        constants = [array for array in arrays if array is not None]
-        if op_name(x) not in ("add", "multiply", "divide") or len(constants) != 1:
-            return False
-        if op_name(x) == "add":
-            rank = len(x.checked_type.shape)
-            (mask,) = constants
-            mask = mask.reshape((1,) * (rank - mask.ndim) + mask.shape)
-            if not np.isfinite(mask).any(axis=axis).all():
-                return False
-        elif not np.isfinite(constants[0]).all():
-            return False
-        x = x.args[0] if arrays[0] is None else x.args[1]
-    return False
+        elif name in ("multiply", "divide", "add"):
+            which = 1 if _is_product(x.args[0]) else 0
+            other = x.args[which]
+            if name == "add":
+                masks.append(other)
+            elif array_of(other) is None or not np.isfinite(array_of(other)).all():
+                return None
+            x = x.args[1 - which]
+        else:
+            return None
+    return masks
+
+
+def _is_product(x: Expr) -> bool:
+    while op_name(x) in ("reshape", "multiply", "divide", "add"):
+        x = x.args[1] if array_of(x.args[0]) is not None else x.args[0]
+    return op_name(x) == "matmul"
+
+
+def _leaves_numbers(mask: Expr, x: Expr, axis: int, ranges: Ranges) -> bool:
+    """Whether a mask is finite somewhere in each row of x."""
+    found = ranges.of(mask)
+    if found is not None and np.isfinite(found).all():
+        return True
+    array = array_of(mask)
+    if array is None:
+        return False
+    array = array.reshape((1,) * (len(x.checked_type.shape) - array.ndim) + array.shape)
+    return bool(np.isfinite(array).any(axis=axis).all())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 
 import tvm
-from tvm import relay, tir
+from tvm import relay
+
+from ..passes.work import multiply_adds
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def count_multiply_adds(mod: tvm.IRModule, compiler: str = "dnnl") -> MultiplyAd
     per_function: dict[str, int] = {}
     uses: Counter[str] = Counter()
     for var, function in mod.functions.items():
-        calls = calls_in(function)
+        calls = calls_inside(function)
         per_function[var.name_hint] = sum(multiply_adds(call) for call in calls)
         uses.update(call.op.name_hint for call in calls if isinstance(call.op, tvm.ir.GlobalVar))
 
@@ -67,7 +67,7 @@ def _offloaded(mod: tvm.IRModule, compiler: str) -> set[str]:
     }
 
 
-def calls_in(expr: relay.Expr) -> list[relay.Call]:
+def calls_inside(expr: relay.Expr) -> list[relay.Call]:
     """Return the calls under an expression, those inside control flow and functions included."""
     # TVM's own visitor: a Python one would exceed the recursion limit on deep networks.
     calls: list[relay.Call] = []
@@ -75,63 +75,3 @@ def calls_in(expr: relay.Expr) -> list[relay.Call]:
         expr, lambda node: calls.append(node) if isinstance(node, relay.Call) else None
     )
     return calls
-
-
-def multiply_adds(call: relay.Call) -> int:
-    """Return the multiply-adds of one type-inferred call; 0 if it is none of those counted.
-
-    Raises
-    ------
-    ValueError
-        If a counted operator has a dynamic shape.
-    """
-    rule = _RULES.get(call.op.name) if isinstance(call.op, tvm.ir.Op) else None
-    return rule(call) if rule else 0
-
-
-def _shape(call: relay.Call, expr: relay.Expr) -> tuple[int, ...]:
-    dims = expr.checked_type.shape
-    if not all(isinstance(dim, tir.IntImm) for dim in dims):
-        got = ", ".join(str(dim) if isinstance(dim, tir.IntImm) else "?" for dim in dims)
-        raise ValueError(f"{call.op.name}: expected a static shape, got ({got})")
-    return tuple(int(dim) for dim in dims)
-
-
-def _channels(call: relay.Call, axis: str) -> int:
-    """Extent of a weight's channel axis, ``O`` or ``I``, in any plain or blocked layout."""
-    layout = call.attrs.kernel_layout
-    plain = "".join(letter for letter in layout if letter.isupper())
-    shape = _shape(call, call.args[1])
-    if layout != plain:
-        shape = tir.bijective_layout(plain, layout).backward_shape(shape)
-    return int(shape[plain.index(axis)])
-
-
-def _convolution(call: relay.Call) -> int:
-    weights = prod(_shape(call, call.args[1]))  # O * I/groups * kernel
-    return prod(_shape(call, call)) // _channels(call, "O") * weights
-
-
-def _transposed_convolution(call: relay.Call) -> int:
-    weights = prod(_shape(call, call.args[1]))  # I * O/groups * kernel
-    return prod(_shape(call, call.args[0])) // _channels(call, "I") * weights
-
-
-def _dense(call: relay.Call) -> int:
-    return prod(_shape(call, call)) * _shape(call, call.args[0])[-1]
-
-
-def _matmul(call: relay.Call) -> int:
-    reduction = _shape(call, call.args[0])[-2 if call.attrs.transpose_a else -1]
-    return prod(_shape(call, call)) * reduction
-
-
-_RULES: dict[str, Callable[[relay.Call], int]] = {
-    **{f"nn.conv{rank}d": _convolution for rank in (1, 2, 3)},
-    **{f"nn.conv{rank}d_transpose": _transposed_convolution for rank in (1, 2, 3)},
-    "nn.contrib_conv2d_NCHWc": _convolution,
-    "nn.contrib_depthwise_conv2d_NCHWc": _convolution,
-    "nn.dense": _dense,
-    "nn.matmul": _matmul,
-    "nn.batch_matmul": _matmul,
-}

@@ -1,7 +1,6 @@
 """Moves what oneDNN runs well into functions of their own."""
 
 import warnings
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
 import tvm
@@ -12,6 +11,7 @@ from tvm.relay.expr import Expr, Tuple
 from ..ir import op_name
 from ..passes.composed import combine_activations, composed_of, spelled_out
 from ..passes.dataflow import inputs_of, with_body, with_inputs
+from ..passes.partitioned import Partitioned
 from ..passes.regions import find_regions
 from ..passes.units import UnitGraph
 from .canonicalize import canonicalize
@@ -22,25 +22,6 @@ from .region_function import build_region
 from .sizes import forget_sizes, has_named_sizes, name_sizes
 from .views import sink_views
 from .widen import precision_of, widen
-
-
-@dataclass(frozen=True)
-class PartitionedFunction:
-    """What became of a function.
-
-    Attributes
-    ----------
-    name : str
-    graph : UnitGraph
-        Its canonical body.
-    regions : dict of str to list of int
-        By the region's symbol: the units of the graph that are in it.
-    """
-
-    name: str
-    graph: UnitGraph
-    regions: dict[str, list[int]]
-
 
 PRECISIONS = ("f32", "bf16", "f16")
 
@@ -93,7 +74,7 @@ def partition(
     params: dict | None = None,
     keep_light_regions: bool = False,
     precision: str | None = None,
-) -> tuple[tvm.IRModule, list[PartitionedFunction]]:
+) -> tuple[tvm.IRModule, list[Partitioned]]:
     """Do as ``partition_for_dnnl``, and say what became of each function."""
     if precision not in (None, *PRECISIONS):
         raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, got {precision!r}")
@@ -181,12 +162,12 @@ def _partition(
     function: relay.Function,
     keep_light_regions: bool,
     attrs: dict,
-) -> PartitionedFunction:
+) -> Partitioned:
     """Replace the regions of one function by calls, and add them to the module with `attrs`."""
     graph = UnitGraph(function.body)
     groups = find_regions(graph.nodes, keep_light_regions)
     regions = len(groups)
-    done = PartitionedFunction(var.name_hint, graph, {})
+    done = Partitioned(graph, {})
     grouped = {unit for group in groups for unit in group}
     groups += [[unit] for unit in range(len(graph.units)) if unit not in grouped]
     group_of = {unit: number for number, group in enumerate(groups) for unit in group}

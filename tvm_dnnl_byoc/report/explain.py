@@ -1,18 +1,18 @@
 """Partitions a module, and reports what became of each operator."""
 
 from collections import Counter
+from collections.abc import Hashable, Iterable
 
 import tvm
-from tvm import relay, tir
-from tvm.relay.expr import Constant, Expr, Tuple, TupleGetItem
 
-from ..ir import op_name
+from ..front import calls_inside, partition
+from ..ir import Call, Expr, Tuple, TupleGetItem, kind_of, op_name, type_text
 from ..passes.composed import composed_of
 from ..passes.dataflow import post_order
 from ..passes.operators import operator_of
-from ..passes.units import UnitGraph, region_outputs
-from ..relay.flops import calls_in, multiply_adds
-from ..relay.partition import PartitionedFunction, partition
+from ..passes.partitioned import Partitioned
+from ..passes.units import UnitGraph, region_inputs, region_outputs
+from ..passes.work import multiply_adds
 from .model import Node, OperatorKind, Region, Report
 
 LIGHT = (
@@ -20,7 +20,7 @@ LIGHT = (
     "the way over the border would cost more than oneDNN gains"
 )
 UNKNOWN = "not an operator that oneDNN is used for"
-OPAQUE = "control flow, or a call of a function: only TVM runs it"
+OPAQUE = "control flow, a call of a function, or a check of a shape: only TVM runs it"
 INSIDE = "inside control flow or a nested function, which only TVM runs"
 GROUPING = "nothing to compute: it groups results, or takes one out"
 
@@ -33,19 +33,23 @@ def explain(mod: tvm.IRModule, params: dict | None = None) -> Report:
     Parameters
     ----------
     mod : tvm.IRModule
-        A Relay module. It is not changed.
-    params : dict of str to tvm.nd.NDArray or numpy.ndarray, optional
+        A Relay or Relax module, whichever TVM has. It is not changed.
+    params : dict of str to numpy.ndarray, or to a tensor of TVM's, optional
         The weights.
 
     Raises
     ------
     TypeError
-        If ``mod`` is not a Relay module.
+        If ``mod`` is no module.
     """
-    _, functions = partition(mod, params)
+    return report_of(partition(mod, params)[1])
+
+
+def report_of(parts: Iterable[Partitioned]) -> Report:
+    """Say what was offloaded of a module, by what partitioning says of its parts."""
     collector = _Collector()
-    for function in functions:
-        collector.add(function)
+    for part in parts:
+        collector.add(part)
     return collector.report()
 
 
@@ -57,17 +61,19 @@ class _Collector:
         self.unfused: Counter[tuple[str, str]] = Counter()
         self.regions: list[Region] = []
         self.nodes: list[Node] = []
+        self.given: dict[Hashable, int] = {}  # by what a function calls it: a node's number
         self.work: list[tuple[bool, int | None]] = []  # offloaded, multiply-adds
 
-    def add(self, function: PartitionedFunction) -> None:
-        graph = function.graph
-        symbol_of = {unit: symbol for symbol, units in function.regions.items() for unit in units}
+    def add(self, part: Partitioned) -> None:
+        graph = part.graph
+        symbol_of = {unit: symbol for symbol, units in part.regions.items() for unit in units}
         first = len(self.nodes)
         order = post_order(graph.body)
-        composed = [call for e in order if composed_of(e) for call in calls_in(e.op)]
-        seen = {*order, *composed}
+        seen = {call for expr in order for call in (expr, *_calls_of(expr))}
         work: list[int | None] = []
         for unit, chain in enumerate(graph.units):
+            if part.gives is not None and chain[-1] is graph.body:  # the last, and made up
+                break
             calls = [expr for expr in chain if _name(expr)]
             symbol = symbol_of.get(unit)
             hidden = [] if calls else _hidden_calls(chain[-1], seen)
@@ -80,17 +86,23 @@ class _Collector:
                 self.count_offloaded(calls, graph.found.unfused)
             else:
                 self.stayed.update(zip(map(_name, calls), reasons, strict=True))
+            read = [part.reads.get(e) for e in graph.inputs(unit)]
             self.nodes.append(
                 Node(
-                    operators=[_name(expr) for expr in calls] or [type(chain[-1]).__name__],
-                    shape=_shape(chain[-1]),
-                    inputs=[first + j for j in graph.nodes[unit].inputs],
+                    operators=[_name(expr) for expr in calls] or [kind_of(chain[-1])],
+                    shape=type_text(chain[-1]),
+                    inputs=[first + j for j in graph.nodes[unit].inputs]
+                    + [self.given[name] for name in read if name in self.given],
                     region=symbol,
                     reason="" if symbol else reason,
                 )
             )
-        for symbol, units in function.regions.items():
-            self.regions.append(_region(symbol, units, function, work))
+        for symbol, units in part.regions.items():
+            self.regions.append(_region(symbol, units, part, work))
+        if part.gives is not None:
+            number = {graph.value(unit): first + unit for unit in range(len(work))}
+            given = zip(part.gives, graph.body.fields, strict=True)
+            self.given.update((name, number[e]) for name, e in given if e in number)
 
     def count_offloaded(self, calls: list[Expr], unfused: dict[Expr, str]) -> None:
         head, *rest = map(_name, calls)
@@ -137,22 +149,13 @@ class _Collector:
         )
 
 
-def _region(
-    symbol: str, units: list[int], function: PartitionedFunction, work: list[int | None]
-) -> Region:
-    graph = function.graph
-    inside = {graph.value(unit) for unit in units}
-    read = {
-        e
-        for unit in units
-        for e in graph.inputs(unit)
-        if e not in inside and not isinstance(e, Constant)
-    }
+def _region(symbol: str, units: list[int], part: Partitioned, work: list[int | None]) -> Region:
+    graph = part.graph
     return Region(
         symbol,
         operators=sum(bool(_name(expr)) for unit in units for expr in graph.units[unit]),
         primitives=len(units),
-        inputs=len(read),
+        inputs=len(region_inputs(graph, units)),
         outputs=len(region_outputs(graph, units)),
         multiply_adds=_total([work[unit] for unit in units]),
     )
@@ -160,13 +163,13 @@ def _region(
 
 def _hidden_calls(expr: Expr, seen: set[Expr]) -> list[Expr]:
     """Return the operators under an opaque expression, but those seen, and add them to these."""
-    hidden = [call for call in calls_in(expr) if _name(call) and call not in seen]
+    hidden = [call for call in calls_inside(expr) if _name(call) and call not in seen]
     seen.update(hidden)
     return hidden
 
 
 def _why_no_operator(expr: Expr) -> str:
-    return GROUPING if isinstance(expr, (Tuple, TupleGetItem)) else OPAQUE
+    return GROUPING if isinstance(expr, Tuple | TupleGetItem) else OPAQUE
 
 
 def _name(expr: Expr) -> str | None:
@@ -174,10 +177,13 @@ def _name(expr: Expr) -> str | None:
     return composed_of(expr) or op_name(expr)
 
 
-def _work(calls: list[Expr]) -> int | None:
-    parts = [
-        part for call in calls for part in (calls_in(call.op) if composed_of(call) else [call])
-    ]
+def _calls_of(expr: Expr) -> list[Call]:
+    """Return the calls that a composed function's call stands for; none for the rest."""
+    return [e for e in post_order(expr.op.body) if isinstance(e, Call)] if composed_of(expr) else []
+
+
+def _work(calls: list[Call]) -> int | None:
+    parts = [part for call in calls for part in (_calls_of(call) if composed_of(call) else [call])]
     try:
         return sum(map(multiply_adds, parts))
     except ValueError:  # a dynamic shape
@@ -186,11 +192,3 @@ def _work(calls: list[Expr]) -> int | None:
 
 def _total(counts: list[int | None]) -> int | None:
     return None if None in counts else sum(counts)
-
-
-def _shape(expr: Expr) -> str:
-    type_ = expr.checked_type
-    if not isinstance(type_, relay.TensorType):
-        return "tuple" if isinstance(type_, relay.TupleType) else ""
-    sizes = [str(size) if isinstance(size, tir.IntImm) else "?" for size in type_.shape]
-    return f"({', '.join(sizes)}) {type_.dtype}"

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tvm
-from tvm import relay
 
+from .. import native
 from .requirements import load
+
+_RELAX = native.front() == "relax"
+_IR = "Relax" if _RELAX else "Relay"
 
 
 class ModelError(ValueError):
@@ -15,13 +18,16 @@ class ModelError(ValueError):
 
 
 def load_model(path: Path, shapes: Sequence[str] = ()) -> tuple[tvm.IRModule, dict]:
-    """Return an ONNX model, or a Relay module that ``tvm.ir.save_json`` wrote, and its weights.
+    """Return an ONNX model, or a module that ``tvm.ir.save_json`` wrote, and its weights.
+
+    A module is Relay's or Relax's, whichever TVM has.
 
     Parameters
     ----------
     path : Path
     shapes : sequence of str
-        ``name=1,3,224,224`` for each input whose sizes the ONNX model leaves open.
+        ``name=1,3,224,224`` for inputs whose sizes the ONNX model leaves open: for Relay all, for
+        Relax those of which not even the rank is known.
 
     Raises
     ------
@@ -38,18 +44,18 @@ def load_model(path: Path, shapes: Sequence[str] = ()) -> tuple[tvm.IRModule, di
         return _onnx_model(path, content, sizes)
     if sizes:
         raise ModelError(f"--shape: expected an ONNX model, got {path}, which has its shapes")
-    return _relay_module(path, content), {}
+    return _stored_module(path, content), {}
 
 
-def _relay_module(path: Path, content: bytes) -> tvm.IRModule:
+def _stored_module(path: Path, content: bytes) -> tvm.IRModule:
     try:
         json.loads(content)
         module = tvm.ir.load_json(content.decode())
-    except (KeyError, TypeError, ValueError, tvm.TVMError) as error:  # it depends on the JSON
-        raise ModelError(f"{path}: expected a Relay module as JSON, got other content") from error
+    except Exception as error:  # of many classes: it depends on the JSON, and on TVM
+        raise ModelError(f"{path}: expected a {_IR} module as JSON, got other content") from error
     if not isinstance(module, tvm.IRModule):
-        raise ModelError(f"{path}: expected a Relay module, got {type(module).__name__}")
-    return relay.transform.InferType()(module)
+        raise ModelError(f"{path}: expected a {_IR} module, got {type(module).__name__}")
+    return module if _RELAX else tvm.relay.transform.InferType()(module)
 
 
 def _onnx_model(path: Path, content: bytes, shapes: dict[str, list[int]]):
@@ -60,7 +66,10 @@ def _onnx_model(path: Path, content: bytes, shapes: dict[str, list[int]]):
             raise ValueError("no nodes")
     except Exception as error:  # protobuf's DecodeError, which is no ValueError
         raise ModelError(f"{path}: expected an ONNX model, got other content") from error
-    load("onnx.external_data_helper").load_external_data_for_model(model, str(path.parent))
+    try:
+        load("onnx.external_data_helper").load_external_data_for_model(model, str(path.parent))
+    except load("onnx.checker").ValidationError as error:  # of newer releases; else an OSError
+        raise ModelError(f"{path}: expected its weights beside it: {error}") from error
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = {i.name: i for i in model.graph.input if i.name not in weights}
     unknown = sorted(shapes.keys() - inputs.keys())
@@ -77,6 +86,8 @@ def _onnx_model(path: Path, content: bytes, shapes: dict[str, list[int]]):
                     f"input {name}: expected static sizes, got none: "
                     f"pass --shape {name}=1,3,224,224"
                 )
+            if _RELAX:
+                continue
             if any(not size.HasField("dim_value") or size.dim_value < 1 for size in sizes):
                 given = ",".join(str(size.dim_value or size.dim_param or "?") for size in sizes)
                 raise ModelError(
@@ -85,7 +96,11 @@ def _onnx_model(path: Path, content: bytes, shapes: dict[str, list[int]]):
                 )
             shapes[name] = [size.dim_value for size in sizes]
     try:
-        return relay.frontend.from_onnx(model, shapes, freeze_params=True)
+        if _RELAX:
+            from tvm.relax.frontend.onnx import from_onnx
+
+            return from_onnx(model, shapes), {}
+        return tvm.relay.frontend.from_onnx(model, shapes, freeze_params=True)
     except Exception as error:  # of many classes: TVM's own, AssertionError, KeyError, …
         reason = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
         raise ModelError(f"{path}: TVM's ONNX frontend does not take it: {reason}") from error

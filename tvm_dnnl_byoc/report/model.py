@@ -13,7 +13,8 @@ class OperatorKind:
     Attributes
     ----------
     name : str
-        Relay's; of a composed activation, oneDNN's.
+        Relay's, also of Relax's operators that do the same, such as ``transpose``; Relax's own of
+        others; of a composed activation, oneDNN's.
     count, offloaded : int
         How many calls there are, and how many of them run in oneDNN.
     alone : int
@@ -43,7 +44,7 @@ class Region:
     ----------
     symbol : str
     operators, primitives : int
-        Relay operators, and the chains that they form.
+        Operators of the model, and the chains that they form.
     inputs, outputs : int
         Tensors that cross its border; constants do not count.
     multiply_adds : int or None

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 
 def build_dnnl(network: torch.nn.Module, data: torch.Tensor, precision: str = "f32") -> Network:
-    """Partition a network of one input and compile the rest."""
+    """Partition a network of one input and compile the rest; int8 is calibrated on the input."""
     package = import_package()
     module = _import_network(network, data)
+    if precision == "int8":
+        recipe = package.quantize.calibrate(module, None, [data.numpy()], observer="minmax")
+        module, precision = package.quantize.convert(module, None, recipe), "f32"
     begin = time.perf_counter()
     result = _compile(package.partition_for_dnnl(module, precision=precision), data, begin)
     result.facts["regions"] = len(package.profile(result.library))
