@@ -22,7 +22,7 @@ from .canonicalize import canonicalize
 from .compat import read_type, relax_type, symbols_in, tensor_type, tuple_type
 from .kernels import Kernels
 from .read import Block
-from .spell import has_variable, is_made, spelled
+from .spell import is_made, spelled
 from .widen import precision_of
 
 PRECISIONS = ("f32", "bf16", "f16")
@@ -195,8 +195,9 @@ class _Partitioner:
         groups = find_regions(graph.nodes, self._keep_light_regions)
         for units in groups:
             inputs, outputs = region_inputs(graph, units), region_outputs(graph, units)
-            if not all(map(has_variable, inputs)) or any(
-                e.var is not None and e.var in altered for e in inputs + outputs
+            variables = [e for e in inputs if not is_made(e)]
+            if any(e.var is None for e in variables) or any(
+                e.var in altered for e in variables + outputs
             ):
                 return graph, None
         return graph, groups

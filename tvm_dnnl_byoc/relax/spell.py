@@ -14,14 +14,13 @@ _SPELL: dict[str, Callable[[Call, Any], relax.Expr]] = {
 }
 
 
-def has_variable(expr: Expr) -> bool:
-    """Whether an expression is bound to a variable, or one that can be."""
-    return expr.var is not None or is_made(expr)
-
-
 def is_made(expr: Expr) -> bool:
     """Whether an expression has no variable, but can be spelled in Relax from what has one."""
-    return expr.var is None and op_name(expr) in _SPELL and all(map(has_variable, expr.args))
+    return (
+        expr.var is None
+        and op_name(expr) in _SPELL
+        and all(arg.var is not None or is_made(arg) for arg in expr.args)
+    )
 
 
 def spelled(expr: Call, *args: Any) -> relax.Expr:
