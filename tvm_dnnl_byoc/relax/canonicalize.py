@@ -30,7 +30,7 @@ from ..passes.resize import as_products, linear_rule
 from .fold_constants import fold_constant
 from .ranges import Ranges
 from .softmax import softmax_without_nan, unguarded_softmax
-from .spell import is_made
+from .words import are_made_indices
 
 _DENSE = SimpleNamespace(out_dtype="")
 
@@ -292,7 +292,7 @@ def _before_reshape(indices: Expr) -> Expr | None:
     """Return indices, perhaps clipped and narrowed, in the shape before a reshape of them."""
     if op_name(indices) == "reshape":
         return indices.args[0]
-    if not is_made(indices):
+    if not are_made_indices(indices):
         return None
     inner = _before_reshape(indices.args[0])
     if inner is None:

@@ -22,8 +22,8 @@ from .canonicalize import canonicalize
 from .compat import read_type, relax_type, symbols_in, tensor_type, tuple_type
 from .kernels import Kernels
 from .read import Block
-from .spell import is_made, spelled
 from .widen import precision_of
+from .words import are_made_indices, in_words
 
 PRECISIONS = ("f32", "bf16", "f16")
 
@@ -195,7 +195,7 @@ class _Partitioner:
         groups = find_regions(graph.nodes, self._keep_light_regions)
         for units in groups:
             inputs, outputs = region_inputs(graph, units), region_outputs(graph, units)
-            variables = [e for e in inputs if not is_made(e)]
+            variables = [e for e in inputs if not are_made_indices(e)]
             if any(e.var is None for e in variables) or any(
                 e.var in altered for e in variables + outputs
             ):
@@ -279,8 +279,8 @@ def _write(read: Block, body: Tuple, regions: list[_Region]) -> relax.DataflowBl
             bindings += _call(item, made)
         elif isinstance(item, Expr):
             made[item] = relax.DataflowVar("made", tensor_type(item.checked_type))
-            value = spelled(item, *(made.get(arg, arg.var) for arg in item.args))
-            bindings.append(relax.VarBinding(made[item], value))
+            args = [made.get(arg, arg.var) for arg in item.args]
+            bindings.append(relax.VarBinding(made[item], in_words(_bound, item, *args)))
         elif values.get(item) in region_of:
             if not values[item].var.same_as(item):
                 bindings.append(relax.VarBinding(item, _as(item, values[item].var)))
@@ -306,9 +306,13 @@ class _Widen:
 
 def _item(expr: Expr) -> Any:
     """Return what stands for something that a region reads: its variable, or itself if made."""
-    if expr.var is None and not is_made(expr):
+    if expr.var is None and not are_made_indices(expr):
         raise AssertionError(f"expected a variable for what a region reads, got {expr}")
     return expr if expr.var is None else expr.var
+
+
+def _bound(part: relax.Expr) -> relax.Expr:
+    return part  # the module is normalised at the end
 
 
 def _dtype(var: Any) -> str:

@@ -1,23 +1,19 @@
 """Writes expressions as Relax: what was read as it was, what is new in Relax's words."""
 
 from collections import deque
-from collections.abc import Callable
 from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
 import tvm
 from tvm import relax
-from tvm.relax import op
 
-from ..ir import Call, Constant, Expr, Op, Tuple, TupleGetItem, array_of, op_name
+from ..ir import Call, Constant, Expr, Op, Tuple, TupleGetItem
 from ..ir.relax_expr import TensorType, Var
 from ..passes.dataflow import inputs_of, post_order
 from .compat import constant_array, relax_type, symbols_in, tensor_type
 from .read import Block
-
-Bind = Callable[[relax.Expr], relax.Var]
-Word = Callable[..., relax.Expr]
+from .words import in_words
 
 
 class Writer:
@@ -83,7 +79,7 @@ class Writer:
         if isinstance(expr, Var) or _is_opaque(expr):
             return self._keep(expr)
         if expr.origin is None:
-            return self._bind(_WORDS[op_name(expr)](self._bind, expr, *args))
+            return self._bind(in_words(self._bind, expr, *args))
         own = deque(args)
         args = [self._argument(arg, own) for arg in expr.origin.args]
         given = getattr(expr.origin, "ty_args", None) or getattr(expr.origin, "sinfo_args", None)
@@ -135,86 +131,3 @@ def _symbols(expr: Expr) -> list[tvm.tirx.Var]:
     if isinstance(type_, TensorType):
         return [] if type_.shape is None else symbols_in(tensor_type(type_))
     return [] if expr.var is None else symbols_in(relax_type(expr.var))
-
-
-def _dense(bind: Bind, call: Call, x: relax.Expr, weights: relax.Expr) -> relax.Expr:
-    return op.matmul(x, bind(op.permute_dims(weights)))
-
-
-def _batch_norm(bind: Bind, call: Call, x: relax.Expr, *args: relax.Expr) -> relax.Expr:
-    attrs = call.attrs
-    return op.nn.batch_norm(x, *args, axis=attrs.axis, epsilon=attrs.epsilon, training=False)
-
-
-def _layer_norm(bind: Bind, call: Call, x: relax.Expr, *args: relax.Expr) -> relax.Expr:
-    return op.nn.layer_norm(x, *args, axes=[call.attrs.axis], epsilon=call.attrs.epsilon)
-
-
-def _instance_norm(bind: Bind, call: Call, x: relax.Expr, *args: relax.Expr) -> relax.Expr:
-    axis, rank = call.attrs.axis, len(call.checked_type.shape)
-    axes = [i for i in range(1, rank) if i != axis]
-    return op.nn.instance_norm(x, *args, axis, axes, epsilon=call.attrs.epsilon)
-
-
-def _reshape(bind: Bind, call: Call, x: relax.Expr) -> relax.Expr:
-    return op.reshape(x, list(tensor_type(call.checked_type).shape))
-
-
-def _strided_slice(bind: Bind, call: Call, x: relax.Expr) -> relax.Expr:
-    """Write the part of a split that a slice was made of."""
-    attrs, shape = call.attrs, call.checked_type.shape
-    ends = [begin + shape[axis] for axis, begin in zip(attrs.axes, attrs.begin, strict=True)]
-    return op.strided_slice(x, attrs.axes, attrs.begin, ends)
-
-
-def _window(name: str, *attributes: str) -> Word:
-    """Return what writes a convolution or pooling whose padding is another."""
-    make = getattr(op.nn, name)
-
-    def write(bind: Bind, call: Call, *args: relax.Expr) -> relax.Expr:
-        return make(*args, **{key: getattr(call.attrs, key) for key in attributes})
-
-    return write
-
-
-def _quantization(make: Callable) -> Word:
-    """Return what writes a quantization, whose zero points are in the dtype of the numbers."""
-
-    def write(bind: Bind, call: Call, x: relax.Expr, scales: relax.Expr, _) -> relax.Expr:
-        numbers = call if make is op.quantize else call.args[0]
-        zeros = array_of(call.args[2]).astype(numbers.checked_type.dtype)
-        attrs = call.attrs
-        return make(x, scales, relax.const(zeros), axis=attrs.axis, out_dtype=attrs.out_dtype)
-
-    return write
-
-
-_WINDOW = ("strides", "padding", "dilation")
-_CONVOLUTION = (*_WINDOW, "groups", "data_layout", "kernel_layout", "out_layout")
-_POOL = ("pool_size", *_WINDOW, "ceil_mode", "count_include_pad", "layout", "out_layout")
-
-# What is made, or changed more than in its arguments: where a block is read, where it is brought
-# into canonical form, and by quantizing it.
-_WORDS: dict[str, Word] = {
-    "add": lambda bind, call, x, y: op.add(x, y),
-    "cast": lambda bind, call, x: op.astype(x, call.checked_type.dtype),
-    "clip": lambda bind, call, x: op.clip(x, call.attrs.a_min, call.attrs.a_max),
-    "concatenate": lambda bind, call, parts: op.concat(parts, call.attrs.axis),
-    "matmul": lambda bind, call, x, y: op.matmul(x, y),
-    "multiply": lambda bind, call, x, y: op.multiply(x, y),
-    "nn.batch_norm": _batch_norm,
-    "nn.dense": _dense,
-    "nn.instance_norm": _instance_norm,
-    "nn.layer_norm": _layer_norm,
-    "nn.relu": lambda bind, call, x: op.nn.relu(x),
-    "qnn.quantize": _quantization(op.quantize),
-    "qnn.dequantize": _quantization(op.dequantize),
-    "reshape": _reshape,
-    "strided_slice": _strided_slice,
-    "take": lambda bind, call, x, i: op.take(x, i, call.attrs.axis, mode=call.attrs.mode),
-    **{f"nn.conv{dims}d": _window(f"conv{dims}d", *_CONVOLUTION) for dims in (1, 2, 3)},
-    **{
-        f"nn.{name}": _window(name, *_POOL)
-        for name in (f"{kind}_pool{dims}d" for kind in ("max", "avg") for dims in (1, 2, 3))
-    },
-}
