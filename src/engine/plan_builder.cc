@@ -232,6 +232,10 @@ int PlanBuilder::winograd_tile() const {
   return it == choices_.winograd.end() ? 0 : it->second;
 }
 
+bool PlanBuilder::wants_first_implementation() const {
+  return choices_.implementation == 0 && choices_.implementations.count(node_) == 0;
+}
+
 bool PlanBuilder::wants_implementation(int number, const std::string& name) const {
   const auto it = choices_.implementations.find(node_);
   return it == choices_.implementations.end() ? number == choices_.implementation

@@ -54,6 +54,9 @@ class PlanBuilder {
   /*! \brief The tile in which the node under construction is to use Winograd's algorithm; or 0. */
   int winograd_tile() const;
 
+  /*! \brief Whether oneDNN's first implementation is the one for the node under construction. */
+  bool wants_first_implementation() const;
+
   /*!
    * \brief Whether to use an implementation for the node under construction.
    * \param number Among those that could be used.

@@ -81,7 +81,8 @@ def _share_that_agrees(output: np.ndarray, reference: np.ndarray) -> float:
 
 def _ask_plain_tvm(finding: Finding, case: Case, network: Run, outputs: list[np.ndarray]) -> None:
     """Tell a wrong answer of ours from TVM's reading of the model and from amplified rounding."""
-    # No graph optimisation, to tell frontend and kernels alone; LLVM's, or a run takes minutes.
+    # Without optimising the graph, where that is a choice, to tell frontend and kernels alone; with
+    # LLVM's optimisations, or a run takes minutes.
     try:
         plain_network = build(case.module, case.params, optimised=False)
     except Exception as error:  # of many classes: TVM's own, those of passes in Python

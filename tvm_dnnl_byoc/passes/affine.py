@@ -59,7 +59,7 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
         if name == "subtract":
             return Affine(new.args[0], one, -value, shape)
         # By one number it is a post-op that costs nothing.
-        is_scale = value.size > 1 and value.all()
+        is_scale = value.size > 1 and (np.abs(value) >= np.finfo(np.float32).tiny).all()
         return Affine(new.args[0], 1 / value, zero, shape) if is_scale else None
     if name in ("add", "multiply"):
         arrays = [array_of(arg) for arg in new.args]

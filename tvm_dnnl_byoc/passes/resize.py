@@ -21,7 +21,8 @@ def as_products(images: Expr, shape: tuple[int, ...], new_size: tuple[int, int],
     """Return images in another size.
 
     For an image X of height H and width W the result is A X Bᵀ, A having a row for each row of the
-    result and B for each column, with at most two numbers in a row that are not 0.
+    result and B for each column, with at most two numbers in a row that are not 0. An infinity
+    spoils the results of its row and column, not only those near it.
 
     Parameters
     ----------

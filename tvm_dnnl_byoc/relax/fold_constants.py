@@ -10,27 +10,29 @@ from ..ir.relax_expr import TensorType
 
 # Only what NumPy does exactly as Relax: moves, and arithmetic rounded once in the same dtype.
 _EVALUATE: dict[str, Callable] = {
-    "add": lambda call, a, b: a + b,
-    "multiply": lambda call, a, b: a * b,
-    "subtract": lambda call, a, b: a - b,
+    "add": lambda call, *args: _of_numbers(np.add, *args),
+    "multiply": lambda call, *args: _of_numbers(np.multiply, *args),
+    "subtract": lambda call, *args: _of_numbers(np.subtract, *args),
     "divide": lambda call, a, b: a / b if a.dtype.kind == "f" and b.all() else None,
     "sqrt": lambda call, a: np.sqrt(a) if (a >= 0).all() else None,
     "mod": lambda call, a, b: _of_integers(np.fmod, a, b),
     "floor_divide": lambda call, a, b: _of_integers(np.floor_divide, a, b),
-    "clip": lambda call, a: np.clip(a, call.attrs.a_min, call.attrs.a_max).astype(a.dtype),
+    "clip": lambda call, a: _of_ordered(
+        lambda a: np.clip(a, call.attrs.a_min, call.attrs.a_max).astype(a.dtype), a
+    ),
     "equal": lambda call, a, b: a == b,
     "not_equal": lambda call, a, b: a != b,
     "greater": lambda call, a, b: a > b,
     "greater_equal": lambda call, a, b: a >= b,
     "less": lambda call, a, b: a < b,
     "less_equal": lambda call, a, b: a <= b,
-    "logical_and": lambda call, a, b: a & b,
-    "logical_not": lambda call, a: ~a,
+    "logical_and": lambda call, a, b: np.logical_and(a, b),
+    "logical_not": lambda call, a: np.logical_not(a),
     "isnan": lambda call, a: np.isnan(a),
-    "abs": lambda call, a: np.abs(a),
-    "negative": lambda call, a: -a,
-    "maximum": lambda call, a, b: np.maximum(a, b),
-    "minimum": lambda call, a, b: np.minimum(a, b),
+    "abs": lambda call, *args: _of_numbers(np.abs, *args),
+    "negative": lambda call, *args: _of_numbers(np.negative, *args),
+    "maximum": lambda call, *args: _of_ordered(np.maximum, *args),
+    "minimum": lambda call, *args: _of_ordered(np.minimum, *args),
     "cumsum": lambda call, a: _cumsum(a, call),
     "cast": lambda call, a: _cast(a, call.checked_type.dtype),
     "full": lambda call, a: np.full(call.checked_type.shape, a),
@@ -49,7 +51,7 @@ _EVALUATE: dict[str, Callable] = {
 }
 _DTYPES = {"bool", "int8", "uint8", "int32", "int64", "float32", "float64"}
 # An array that is stored so that others need not be computed, must not be much larger than they.
-_MAX_SIZE = 1 << 24
+MAX_SIZE = 1 << 24
 
 
 def fold_constant(expr: Expr) -> Constant | None:
@@ -68,13 +70,27 @@ def fold_constant(expr: Expr) -> Constant | None:
     arrays = [array_of(arg) for arg in args]
     if any(array is None for array in arrays):
         return None
-    if not isinstance(type_, TensorType) or not type_.is_static or np.prod(type_.shape) > _MAX_SIZE:
+    if not isinstance(type_, TensorType) or not type_.is_static or np.prod(type_.shape) > MAX_SIZE:
         return None
     if type_.dtype not in _DTYPES:
         return None
     value = evaluate(expr, *arrays)
     fits = value is not None and value.shape == type_.shape and str(value.dtype) == type_.dtype
     return constant(value) if fits else None
+
+
+def _of_numbers(function: Callable, *arrays: np.ndarray) -> np.ndarray | None:
+    """Return what a function makes of numbers; None for bools, with which TVM does otherwise."""
+    return None if any(array.dtype.kind == "b" for array in arrays) else function(*arrays)
+
+
+def _of_ordered(function: Callable, *arrays: np.ndarray) -> np.ndarray | None:
+    """Return what a function makes of numbers; None if it would have to choose between NaNs."""
+    return None if any(map(_has_nan, arrays)) else _of_numbers(function, *arrays)
+
+
+def _has_nan(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
 
 
 def _of_integers(function: Callable, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:

@@ -15,6 +15,7 @@ from ..ir import Call, Expr, Function, Op, Tuple, TupleGetItem, array_of, consta
 from ..ir.relax_expr import Size, Symbol, TensorType, TupleType, Type, Var
 from ..passes.activations import Activation
 from .compat import SymbolicNumber, number
+from .fold_constants import MAX_SIZE
 
 Read = Callable[[Any, list[Expr], Type], Expr]
 _LARGEST = np.iinfo(np.int32).max
@@ -322,6 +323,8 @@ def _broadcast_to(call: Any, args: list[Expr], type_: Type) -> Expr:
     axes = [i for i, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
     if len(axes) != 1 or _dtype(type_) != "float32" or array_of(args[0]) is not None:
         return same
+    if before[axes[0]] != 1:  # a size that only a run knows: it may be that of the result
+        return same
     copies = after[axes[0]]
     if isinstance(copies, Symbol) or not 1 < copies <= _MOST_COPIES:
         return same
@@ -351,7 +354,7 @@ def _arange(call: Any, args: list[Expr], type_: Type) -> Expr:
     start, step = number(start), number(step)
     if _dtype(type_) not in ("int32", "int64"):
         raise NoCounterpart  # its rounding is TVM's
-    if type_.is_static:
+    if type_.is_static and type_.shape[0] <= MAX_SIZE:
         return constant(np.arange(start, number(stop), step, dtype=type_.dtype))
     return Call(Op("arange"), [], SimpleNamespace(start=start, step=step), type_)
 

@@ -176,6 +176,7 @@ class _Partitioner:
         graph, groups = self._regions(*canonicalize(read.body))
         if groups is None:
             graph, groups = self._regions(read.body, set())
+        groups = groups or []
         regions = [self._compile(graph, units, name) for units in groups]
         symbols = [region.symbol for region in regions]
         self._report(read, graph, dict(zip(symbols, groups, strict=True)))

@@ -52,10 +52,10 @@ class Ranges:
                 (call.attrs.start, np.inf) if call.attrs.step > 0 else (-np.inf, call.attrs.start)
             )
         args = [self.of(arg) for arg in call.args]
-        if name in _MOVES or name == "full":
+        if name in _MOVES:
             return args[0]
-        if name == "full_like":
-            return args[1]
+        if name in ("full", "full_like"):
+            return _cast(args[-1], call.args[-1].checked_type.dtype, call.checked_type.dtype)
         if name == "zeros_like":
             return 0.0, 0.0
         if name == "cast":
@@ -64,8 +64,8 @@ class Ranges:
             return _where(*args)
         rule = _RULES.get(name)
         if rule is not None and None not in args:
-            rounds = name in ("add", "subtract") and "int" not in call.checked_type.dtype
-            return None if rounds else rule(*args)
+            found = rule(*args)
+            return found if name not in _SUMS or _has(call.checked_type.dtype, found) else None
         return _BOOL if call.checked_type.dtype == "bool" else None
 
 
@@ -86,8 +86,20 @@ def _cast(x: Range | None, source: str, target: str) -> Range | None:
         return None  # it may be rounded
     if source == "int32" and target == "int64":
         return x
+    if source == "float32":  # it is cut off
+        if not np.isfinite(x).all():
+            return None
+        x = float(np.trunc(x[0])), float(np.trunc(x[1]))
     low, high = _WHOLE[target]
     return x if low <= x[0] and x[1] <= high else None
+
+
+def _has(dtype: str, x: Range) -> bool:
+    """Whether sums of numbers are exact; TVM assumes of int32 and int64 that none overflows."""
+    if dtype in ("int32", "int64"):
+        return True
+    low, high = _WHOLE[dtype] if dtype in ("int8", "uint8") else (np.inf, -np.inf)
+    return low <= x[0] and x[1] <= high
 
 
 # By dtype: between which whole numbers it has all.
@@ -123,7 +135,7 @@ def _and(x: Range, y: Range) -> Range:
     return min(x[0], y[0]), min(x[1], y[1])
 
 
-# Of integers it is assumed that they do not overflow.
+_SUMS = ("add", "subtract")
 _RULES: dict[str, Callable[..., Range]] = {
     "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
     "subtract": lambda x, y: (x[0] - y[1], x[1] - y[0]),

@@ -159,7 +159,8 @@ def _key(binding: Any, expr: Expr) -> Any:
     shape = tuple(getattr(size, "expr", size) for size in type_.shape)
     if not all(isinstance(size, int | tirx.Var) for size in shape):
         return expr
-    return (expr.op, args, repr(vars(expr.attrs)), shape, type_.dtype)
+    # Its own attributes, too: a reader leaves out what the engine has no use for.
+    return (expr.op, args, repr(vars(expr.attrs)), str(call.attrs), shape, type_.dtype)
 
 
 def _number_or_self(expr: Expr) -> Any:

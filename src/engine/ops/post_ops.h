@@ -11,6 +11,7 @@
 
 #include "../error.h"
 #include "op.h"
+#include "weights.h"
 
 namespace dnnl_byoc {
 
@@ -81,13 +82,19 @@ void skip_unusable(const PlanBuilder& b, const PostOps& variant, PrimitiveDesc* 
  * does; if there is none such, the first.
  */
 template <typename PrimitiveDesc>
-PrimitiveDesc wanted(const PlanBuilder& b, const PostOps& variant, const PrimitiveDesc& first,
-                     PrimitiveDesc pd) {
+PrimitiveDesc wanted(const PlanBuilder& b, const Node& node, const PostOps& variant,
+                     const PrimitiveDesc& first, PrimitiveDesc pd) {
+  const auto can_be_fed = [&] {
+    if (pd.src_desc() != first.src_desc() || pd.dst_desc() != first.dst_desc()) return false;
+    if (!has_weights(node)) return true;
+    const int weights = weights_tensor(b, node, pd.src_desc().get_data_type());
+    return b.can_require(weights, pd.query_md(dnnl::query::weights_md));
+  };
   int number = 0;
   for (; pd; advance(&pd)) {
     skip_unusable(b, variant, &pd);
     if (!pd || is_reference(pd)) break;
-    if (pd.src_desc() != first.src_desc() || pd.dst_desc() != first.dst_desc()) continue;
+    if (!can_be_fed()) continue;
     if (b.wants_implementation(number++, pd.impl_info_str())) return pd;
   }
   return first;
@@ -113,9 +120,12 @@ Choice<PrimitiveDesc> try_choose(const PlanBuilder& b, const Node& node,
       PrimitiveDesc first = make(src_md, variant.attr);
       skip_unusable(b, variant, &first);
       if (!first) continue;
-      if (!is_reference(first))
-        return {wanted(b, variant, first, make(src_md, variant.attr)), variant};
-      if (!fallback.pd) fallback = {first, variant};
+      if (is_reference(first)) {
+        if (!fallback.pd) fallback = {first, variant};
+        continue;
+      }
+      if (b.wants_first_implementation()) return {first, variant};
+      return {wanted(b, node, variant, first, make(src_md, variant.attr)), variant};
     }
   }
   return fallback;
