@@ -281,7 +281,7 @@ def _write(read: Block, body: Tuple, regions: list[_Region]) -> relax.DataflowBl
         elif isinstance(item, Expr):
             made[item] = relax.DataflowVar("made", tensor_type(item.checked_type))
             args = [made.get(arg, arg.var) for arg in item.args]
-            bindings.append(relax.VarBinding(made[item], in_words(_bound, item, *args)))
+            bindings.append(relax.VarBinding(made[item], in_words(_left_inside, item, *args)))
         elif values.get(item) in region_of:
             if not values[item].var.same_as(item):
                 bindings.append(relax.VarBinding(item, _as(item, values[item].var)))
@@ -312,7 +312,7 @@ def _item(expr: Expr) -> Any:
     return expr if expr.var is None else expr.var
 
 
-def _bound(part: relax.Expr) -> relax.Expr:
+def _left_inside(part: relax.Expr) -> relax.Expr:
     return part  # the module is normalised at the end
 
 
