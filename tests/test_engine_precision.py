@@ -248,6 +248,81 @@ for step in engine.profile()['steps']:
     assert process.returncode == 0, process.stderr
 
 
+WINOGRAD = pytest.mark.skipif(HERE["bf16"] == "f32", reason="the processor has no bf16")
+
+
+def by_winograd(kernel, tile, layout="blocked", in_place=None):
+    """Return a graph of one convolution by the algorithm, its data and weights exact in bf16.
+
+    ``in_place``: it adds a tensor, which dies there, or does not; None: it adds none.
+    """
+    graph, channels = Graph(), 32
+    x = graph.input(2, channels, 9, 11)
+    graph.input_data[0] = rounded(graph.input_data[0], "bf16").astype(np.float32)
+    post_ops = [relu(0.1)]
+    if in_place is not None:
+        other = graph.eltwise(x, "linear", 0.5)  # exact as well
+        post_ops.insert(0, binary("add", other))
+        if not in_place:
+            graph.output(other)
+    weights = np.random.default_rng(0).uniform(-1, 1, (48 if in_place is None else 32, 32, *kernel))
+    weights = graph.constant(*weights.shape, data=rounded(weights, "bf16").astype(np.float32))
+    half = [size // 2 for size in kernel]
+    bias = graph.constant(graph.constants[-1]["shape"][0])
+    y = graph.convolution(x, weights, bias, post_ops, padding_l=half, padding_r=half)
+    graph.output(y)
+    return graph.tune(layout, [[len(graph.nodes) - 1, tile]]), y
+
+
+@WINOGRAD
+@pytest.mark.parametrize("layout", ["blocked", "channels_last"])
+@pytest.mark.parametrize("in_place", [None, True, False])
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (1, 3), (7, 1)])
+def test_winograd_reads_it_and_computes_in_f32(kernel, tile, in_place, layout):
+    graph, _ = by_winograd(kernel, tile, layout, in_place)
+    steps = check_precision(graph, "bf16", 8e-6)
+    by_kind = {step["kind"]: step["dtypes"] for step in steps}
+    assert by_kind["winograd_src"] == {"src": "bf16", "dst": "f32"}
+    assert by_kind["winograd_dst"]["dst"] == "f32"  # the caller's
+
+
+@WINOGRAD
+@pytest.mark.parametrize("layout", ["blocked", "channels_last"])
+@pytest.mark.parametrize("in_place", [None, True, False])
+@pytest.mark.parametrize("tile", [2, 4])
+def test_winograd_leaves_it_to_others(tile, in_place, layout):
+    """The nearest number; the next one where the sum was close to the middle."""
+    graph, y = by_winograd((3, 3), tile, layout, in_place)
+    graph.outputs[-1] = graph.eltwise(y, "linear", 1.0)
+    graph.precision = "bf16"
+    expected = reference(graph, "bf16")
+    engine = start(graph)
+    got = run(engine, graph.input_data, [value.shape for value in expected])
+    np.testing.assert_array_equal(got[-1], rounded(got[-1], "bf16"))
+    distance = np.abs(got[-1] - expected[-1])
+    assert (distance <= 2.0**-7 * np.abs(expected[-1]) + 1e-5).all()
+    assert (distance > 1e-5).mean() < 0.01
+    (step,) = [s for s in engine.profile()["steps"] if s["kind"] == "winograd_dst"]
+    assert step["dtypes"]["dst"] == "bf16"
+    assert step["post_ops"].startswith("sum") == bool(in_place)
+
+
+@WINOGRAD
+def test_winograd_rounds_what_is_special():
+    """Too large a number becomes infinite; what is none stays none."""
+    graph, y = by_winograd((3, 3), 2)
+    graph.outputs[-1] = graph.eltwise(y, "linear", 1.0)
+    graph.precision = "bf16"
+    graph.input_data[0][0] = 0
+    graph.input_data[0][0, 3, 1, 1] = np.nan
+    graph.input_data[0][1] *= np.float32(3e38)
+    (got,) = run(start(graph), graph.input_data, [(2, 48, 9, 11)])
+    assert np.isnan(got[0, :, :2, :2]).all()
+    assert np.isfinite(got[0, :, 4:, 4:]).all()
+    assert not np.isfinite(got[1]).all()
+
+
 def test_single_precision_is_not_rounded():
     """The near miss: the same network without a precision."""
     graph = network()

@@ -83,6 +83,13 @@ EngineGraph packed(const EngineGraph& graph) {
   return result;
 }
 
+std::string layout_of_result(const EngineGraph& graph, size_t output) {
+  const char* tag = nullptr;
+  if (dnnl_byoc_result_layout(graph.json.c_str(), output, &tag) != dnnl_byoc_success)
+    refuse("region: ", dnnl_byoc_last_error());
+  return tag;
+}
+
 std::string refusal_of_precision(const std::string& precision) {
   GraphWriter graph;
   graph.set_precision(precision);

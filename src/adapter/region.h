@@ -35,6 +35,9 @@ EngineGraph translate_region(const Region& region);
 /*! \brief The graph prepared for this machine: its constants repacked, what is measured chosen. */
 EngineGraph packed(const EngineGraph& graph);
 
+/*! \brief In which layout result number `output` would lie that need not be row-major: its tag. */
+std::string layout_of_result(const EngineGraph& graph, size_t output);
+
 /*! \brief Why regions cannot compute in a precision on this processor; "" if they can. */
 std::string refusal_of_precision(const std::string& precision);
 

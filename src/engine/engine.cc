@@ -10,6 +10,7 @@
 #include "engine_impl.h"
 #include "error.h"
 #include "isa.h"
+#include "layout.h"
 #include "pack.h"
 
 namespace {
@@ -109,6 +110,19 @@ void dnnl_byoc_destroy(dnnl_byoc_engine_t engine) { delete reinterpret_cast<Engi
 
 dnnl_byoc_status_t dnnl_byoc_supports(const char* json) {
   return guarded([&] { dnnl_byoc::expect_support(dnnl_byoc::Graph::parse(json)); });
+}
+
+dnnl_byoc_status_t dnnl_byoc_result_layout(const char* json, size_t output, const char** tag) {
+  thread_local std::string layout;
+  return guarded([&] {
+    const auto plan =
+        dnnl_byoc::Plan::compile(dnnl_byoc::Graph::parse(json), dnnl_byoc::Plan::Mode::full);
+    if (output >= plan.result_mds().size())
+      throw dnnl_byoc::InvalidArgument(dnnl_byoc::text(
+          "expected the number of one of ", plan.result_mds().size(), " results, got ", output));
+    layout = dnnl_byoc::layout_name(plan.result_mds()[output]);
+    *tag = layout.c_str();
+  });
 }
 
 dnnl_byoc_status_t dnnl_byoc_profile(dnnl_byoc_engine_t engine, int runs, const char** json) {

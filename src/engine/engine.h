@@ -127,6 +127,17 @@ DNNL_BYOC_API void dnnl_byoc_destroy(dnnl_byoc_engine_t engine);
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_supports(const char* json);
 
 /*!
+ * \brief In which layout a result would lie that need not be row-major: what oneDNN prefers.
+ *
+ * Creates primitive descriptors only, as dnnl_byoc_supports(). The graph is not dynamic.
+ * \param output Number of the result.
+ * \param tag Receives oneDNN's name of the format tag, "aBcd16b", "acdb", …; "strided" or "blocked"
+ *   for what has none. Owned by the calling thread, valid until its next call of this function.
+ */
+DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_result_layout(const char* json, size_t output,
+                                                         const char** tag);
+
+/*!
  * \brief Describes the compiled plan and times its steps, as JSON.
  *
  * \param runs How often to run the plan on made-up inputs; 0 describes it without running.

@@ -57,6 +57,16 @@ const NamedTag* find_data_tag(const memory::desc& md) {
   return nullptr;
 }
 
+/*! \brief (N, C, …), in blocks of channels, as (N, C / block, block, …); none if it is not so. */
+std::optional<memory::desc> with_blocks_apart(const memory::desc& md, const NamedTag& tag) {
+  memory::dims dims = md.get_dims(), strides = md.get_strides();
+  if (!tag.block || dims[1] % tag.block) return std::nullopt;
+  dims[1] /= tag.block;
+  dims.insert(dims.begin() + 2, tag.block);
+  strides.insert(strides.begin() + 2, 1);
+  return memory::desc(dims, md.get_data_type(), strides);
+}
+
 }  // namespace
 
 memory::desc plain_md(const memory::dims& shape, memory::data_type dtype) {
@@ -85,6 +95,18 @@ memory::desc with_dtype(const memory::desc& md, memory::data_type dtype) {
   if (md.get_data_type() == dtype) return md;
   const NamedTag* tag = find_data_tag(md);
   return tag ? memory::desc(md.get_dims(), dtype, tag->tag) : plain_md(md.get_dims(), dtype);
+}
+
+std::optional<memory::desc> reshaped(const memory::desc& md, const memory::dims& shape) {
+  if (const auto view = md.reshape(shape, /*allow_empty=*/true)) return view;
+  if (const NamedTag* tag = find_data_tag(md))
+    if (auto apart = with_blocks_apart(md, *tag); apart && apart->get_dims() == shape) return apart;
+  for (const NamedTag& tag : kDataTags) {
+    if (!tag.block || tag.rank != static_cast<int>(shape.size())) continue;
+    const memory::desc together(shape, md.get_data_type(), tag.tag);
+    if (with_blocks_apart(together, tag) == md) return together;
+  }
+  return std::nullopt;
 }
 
 std::vector<memory::desc> layout_candidates(const memory::desc& md) {

@@ -27,6 +27,14 @@ memory::desc same_layout(const memory::desc& md, const memory::dims& shape);
 memory::desc with_dtype(const memory::desc& md, memory::data_type dtype);
 
 /*!
+ * \brief The same memory in another shape; none if no descriptor says that.
+ *
+ * As oneDNN's own reshape; besides, a dimension of channels and the dimensions of their blocks,
+ * (N, C, …) and (N, C / block, block, …), become each other.
+ */
+std::optional<memory::desc> reshaped(const memory::desc& md, const memory::dims& shape);
+
+/*!
  * \brief Layouts in which a primitive may be tried that follows its producer's: first `md` itself.
  *
  * The others are there for primitives that have no fast implementation for the first.

@@ -111,6 +111,8 @@ class Plan {
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<memory>& constants() const { return constants_; }
   const std::vector<memory::desc>& output_mds() const { return output_mds_; }
+  /*! \brief The outputs as their producers leave them, before they are made row-major. */
+  const std::vector<memory::desc>& result_mds() const { return result_mds_; }
   size_t arena_bytes() const { return arena_bytes_; }
   size_t scratchpad_bytes() const { return scratchpad_bytes_; }
   /*! \brief Of the memory that a run works in: the arena, and the scratchpad behind it. */
@@ -133,7 +135,7 @@ class Plan {
   std::vector<Step> steps_;
   std::vector<Repack> repacks_;
   std::vector<memory> constants_;  // as repacks_ says
-  std::vector<memory::desc> output_mds_;
+  std::vector<memory::desc> output_mds_, result_mds_;
   size_t repacked_bytes_ = 0;  // of the constants, those that are not the caller's memory
   size_t arena_bytes_ = 0;
   size_t scratchpad_bytes_ = 0;

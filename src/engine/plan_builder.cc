@@ -227,7 +227,6 @@ bool PlanBuilder::may_overwrite(int tensor) const {
 }
 
 int PlanBuilder::winograd_tile() const {
-  if (precision_ != memory::data_type::f32) return 0;
   const auto it = choices_.winograd.find(node_);
   return it == choices_.winograd.end() ? 0 : it->second;
 }
@@ -341,13 +340,12 @@ bool PlanBuilder::can_require(int tensor, const memory::desc& md) const {
 int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
   int from = first_value(tensor);
   if (md(tensor).get_dims() == shape) return from;
-  memory::desc view = md(tensor).reshape(shape, /*allow_empty=*/true);
+  auto view = reshaped(md(tensor), shape);
   if (!view) {
-    const memory::desc plain = plain_md(md(tensor).get_dims(), dtype(tensor));
-    from = require(tensor, plain);
+    from = require(tensor, plain_md(this->shape(tensor), dtype(tensor)));
     view = plain_md(shape, dtype(tensor));
   }
-  return define_in(tensor, view, from);
+  return define_in(tensor, *view, from);
 }
 
 int PlanBuilder::transformed(int tensor, const memory::desc& md, Plan::Transform transform) {
@@ -415,6 +413,7 @@ void PlanBuilder::bind_outputs() {
     const memory::desc plain =
         plain_md(shape(tensor), converted ? memory::data_type::f32 : dtype(tensor));
     plan_.output_mds_.push_back(plain);
+    plan_.result_mds_.push_back(md(tensor));
     const int value = require(tensor, plain);
     Storage& storage = storage_of(value);
     if (storage.place == Storage::Place::arena && storage.bytes <= plain.get_size()) {

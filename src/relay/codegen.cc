@@ -52,6 +52,13 @@ TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.refusal").set_body([](TVMArgs args, TVMRetVal
   }
 });
 
+TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.layout_of_result").set_body([](TVMArgs args, TVMRetValue* ret) {
+  const ObjectRef function = args[0];
+  const int output = args[1];
+  *ret = adapter::layout_of_result(adapter::translate_region(read_region(function)),
+                                   static_cast<size_t>(output));
+});
+
 TVM_REGISTER_GLOBAL("tvm_dnnl_byoc.refusal_of_precision")
     .set_body([](TVMArgs args, TVMRetValue* ret) {
       *ret = adapter::refusal_of_precision(args[0]);

@@ -51,9 +51,13 @@ VALUES = (Constant, GlobalVar, Op, Var)
 
 
 _ATTRS = {
-    f"nn.{kind}{dims}d": f"relay.attrs.{name}{dims}DAttrs"
-    for dims in (1, 2, 3)
-    for kind, name in (("conv", "Conv"), ("max_pool", "MaxPool"), ("avg_pool", "AvgPool"))
+    **{
+        f"nn.{kind}{dims}d": f"relay.attrs.{name}{dims}DAttrs"
+        for dims in (1, 2, 3)
+        for kind, name in (("conv", "Conv"), ("max_pool", "MaxPool"), ("avg_pool", "AvgPool"))
+    },
+    "image.resize2d": "relay.attrs.Resize2DAttrs",
+    "nn.upsampling": "relay.attrs.UpSamplingAttrs",
 }
 
 
@@ -72,7 +76,7 @@ def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
 
 
 def with_attrs(call: Call, inputs: list[Expr], **attrs: Any) -> Call:
-    """Return a convolution or pooling with other inputs, and some attributes changed."""
+    """Return a convolution, pooling or resizing of images, with some attributes changed."""
     old = {str(key): call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118
     new = tvm.ir.attrs.make_node(_ATTRS[call.op.name], **{**old, **attrs})
     return Call(call.op, inputs, new, call.type_args, call.span)

@@ -14,6 +14,7 @@ from ..passes.dataflow import inputs_of, with_body, with_inputs
 from ..passes.partitioned import Partitioned
 from ..passes.regions import find_regions
 from ..passes.units import UnitGraph
+from .alter_op_layout import alter_layouts
 from .canonicalize import canonicalize
 from .dynamic import has_unknown_sizes, name_of, standing_for
 from .products import as_matrices, combine_products
@@ -31,6 +32,7 @@ def partition_for_dnnl(
     params: dict | None = None,
     keep_light_regions: bool = False,
     precision: str | None = None,
+    alter_op_layout: bool = True,
 ) -> tvm.IRModule:
     """Offload to oneDNN what it runs well; the rest stays as it is, for TVM.
 
@@ -52,6 +54,10 @@ def partition_for_dnnl(
         that of the model: one whose convolutions and matrix products are in bf16 or f16, such as
         TVM's ToMixedPrecision makes, becomes one in f32 with that precision. Its parameters and
         results keep their types.
+    alter_op_layout : bool
+        Whether what stays in TVM between two regions may work on data in the layout in which oneDNN
+        leaves it, such as NCHW16c: elementwise operators, poolings, resizing. No global state is
+        changed.
 
     Returns
     -------
@@ -66,7 +72,7 @@ def partition_for_dnnl(
     ValueError
         If there is no such precision.
     """
-    return partition(mod, params, keep_light_regions, precision)[0]
+    return partition(mod, params, keep_light_regions, precision, alter_op_layout)[0]
 
 
 def partition(
@@ -74,6 +80,7 @@ def partition(
     params: dict | None = None,
     keep_light_regions: bool = False,
     precision: str | None = None,
+    alter_op_layout: bool = True,
 ) -> tuple[tvm.IRModule, list[Partitioned]]:
     """Do as ``partition_for_dnnl``, and say what became of each function."""
     if precision not in (None, *PRECISIONS):
@@ -91,7 +98,13 @@ def partition(
         result = relay.transform.InferType()(result)
     functions = []
     for var, function in _partitionable(result):
-        functions.append(_partition(result, var, function, keep_light_regions, attrs))
+        graph, groups = _regions_of(function, keep_light_regions)
+        body = alter_layouts(graph, groups, attrs) if alter_op_layout else None
+        if body is not None:
+            result[var] = with_body(function, body)
+            result = relay.transform.InferType()(result)
+            graph, groups = _regions_of(result[var], keep_light_regions)
+        functions.append(_partition(result, var, graph, groups, attrs))
         if has_named_sizes(function):
             result[var] = forget_sizes(result[var])
     return relay.transform.InferType()(result), functions
@@ -156,20 +169,25 @@ def _precision_attrs(precision: str) -> dict:
     return {"precision": precision}
 
 
+def _regions_of(function: relay.Function, keep_light: bool) -> tuple[UnitGraph, list[list[int]]]:
+    """Return a type-inferred function's graph, and the units of each region."""
+    graph = UnitGraph(function.body)
+    return graph, find_regions(graph.nodes, keep_light)
+
+
 def _partition(
     mod: tvm.IRModule,
     var: relay.GlobalVar,
-    function: relay.Function,
-    keep_light_regions: bool,
+    graph: UnitGraph,
+    groups: list[list[int]],
     attrs: dict,
 ) -> Partitioned:
     """Replace the regions of one function by calls, and add them to the module with `attrs`."""
-    graph = UnitGraph(function.body)
-    groups = find_regions(graph.nodes, keep_light_regions)
+    function = mod[var]
     regions = len(groups)
     done = Partitioned(graph, {})
     grouped = {unit for group in groups for unit in group}
-    groups += [[unit] for unit in range(len(graph.units)) if unit not in grouped]
+    groups = groups + [[unit] for unit in range(len(graph.units)) if unit not in grouped]
     group_of = {unit: number for number, group in enumerate(groups) for unit in group}
     reads = {
         number: {group_of[j] for unit in group for j in graph.nodes[unit].inputs} - {number}

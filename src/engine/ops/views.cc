@@ -35,9 +35,9 @@ void build_reshape(PlanBuilder& b, const Node& node) {
     b.define_in(node.output, plain, b.first_value(src));
     return;
   }
-  // oneDNN knows whether a blocked layout survives; else the data is made row-major first.
-  const auto view = b.md(src).reshape(shape, /*allow_empty=*/true);
-  b.define_in(node.output, view ? view : plain, b.require(src, view ? view : plain));
+  // Where the layout does not survive, the data is made row-major first.
+  const memory::desc view = reshaped(b.md(src), shape).value_or(plain);
+  b.define_in(node.output, view, b.require(src, view));
 }
 
 void build_transpose(PlanBuilder& b, const Node& node) {

@@ -15,7 +15,7 @@
 namespace dnnl_byoc {
 namespace {
 
-constexpr auto kF32 = memory::data_type::f32;
+constexpr auto kF32 = memory::data_type::f32, kBf16 = memory::data_type::bf16;
 
 /*! \brief The post-ops that the transform of dst can do. */
 struct DstPostOps {
@@ -42,9 +42,15 @@ std::optional<DstPostOps> dst_post_ops(const PlanBuilder& b, const Node& node,
   return found;
 }
 
-winograd::Functions functions(int tile, const winograd::KernelSize& kernel) {
-  return channel_block() == winograd::kAvx512Vector ? winograd::avx512_functions(tile, kernel)
-                                                    : winograd::avx2_functions(tile, kernel);
+winograd::Functions functions(int tile, const winograd::KernelSize& kernel,
+                              const winograd::DataTypes& dtypes) {
+  return channel_block() == winograd::kAvx512Vector
+             ? winograd::avx512_functions(tile, kernel, dtypes)
+             : winograd::avx2_functions(tile, kernel, dtypes);
+}
+
+winograd::DataType data_type(memory::data_type dtype) {
+  return dtype == kBf16 ? winograd::DataType::bf16 : winograd::DataType::f32;
 }
 
 winograd::Image image(const memory::desc& md) {
@@ -65,7 +71,7 @@ class SrcKernel final : public Kernel {
       : functions_(functions), transform_(transform) {}
   const char* impl() const override { return "winograd"; }
   void run(void* const* data) const override {
-    functions_.src(transform_, static_cast<const float*>(data[0]), static_cast<float*>(data[1]));
+    functions_.src(transform_, data[0], static_cast<float*>(data[1]));
   }
 
  private:
@@ -81,9 +87,9 @@ class DstKernel final : public Kernel {
   const char* impl() const override { return "winograd"; }
   void run(void* const* data) const override {
     const auto* products = static_cast<const float*>(*data++);
-    auto* dst = static_cast<float*>(*data++);
+    void* dst = *data++;
     const auto* bias = bias_ ? static_cast<const float*>(*data++) : nullptr;
-    const auto* addend = addend_ ? static_cast<const float*>(*data++) : nullptr;
+    const void* addend = addend_ ? *data++ : nullptr;
     functions_.dst(transform_, products, bias, addend, dst);
   }
 
@@ -118,9 +124,14 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int ti
   const int src = node.inputs[0], weights = node.inputs[1];
   const auto src_shape = b.shape(src), weights_shape = b.shape(weights);
   const memory::dims kernel = spatial(weights_shape);
-  const auto is_f32 = [&b](int tensor) { return b.dtype(tensor) == kF32; };
+  const auto dtype = b.precision();
+  const auto is_of_precision = [&](int tensor) {
+    return b.dtype(tensor) == kF32 || b.dtype(tensor) == dtype;
+  };
   if (kernel.size() != 2 || node.attr<memory::dim>("groups") != 1 ||
-      !std::all_of(node.inputs.begin(), node.inputs.end(), is_f32) || !b.is_constant(weights))
+      (dtype != kF32 && dtype != kBf16) ||
+      !std::all_of(node.inputs.begin(), node.inputs.end(), is_of_precision) ||
+      b.dtype(weights) != kF32 || !b.is_constant(weights))
     return std::nullopt;
   const Window window(b, node, kernel);
   if (window.strides != memory::dims{1, 1} || window.dilation != memory::dims{0, 0} ||
@@ -129,9 +140,12 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int ti
   memory::dims dst_shape = window.output(b, node, kernel);
   dst_shape.insert(dst_shape.begin(), {src_shape[0], weights_shape[0]});
   const winograd::KernelSize size = {kernel[0], kernel[1]};
-  const winograd::Functions transforms = functions(tile, size);
+  const auto dst_dtype = b.result_dtype(node, dtype);
+  const winograd::Functions transforms =
+      functions(tile, size, {data_type(dtype), data_type(dst_dtype)});
   const auto post_ops = dst_post_ops(b, node, dst_shape);
-  const memory::desc src_md = data_md(b.layout(), src_shape, kF32).value_or(b.md(src));
+  const memory::desc src_md =
+      data_md(b.layout(), src_shape, dtype).value_or(with_dtype(b.md(src), dtype));
   if (!transforms.src || !post_ops || !is_countable(dst_shape) ||
       data_layout_of(src_md) == DataLayout::any)
     return std::nullopt;
@@ -141,7 +155,7 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int ti
                  weights_shape[0],
                  window.padding_l,
                  src_md,
-                 same_layout(src_md, dst_shape),
+                 with_dtype(same_layout(src_md, dst_shape), dst_dtype),
                  *post_ops};
 }
 

@@ -10,8 +10,8 @@
 namespace dnnl_byoc {
 
 /*!
- * \brief Compiles a dense float32 convolution without strides, if its kernel is 3 × 3, 5 × 5, 1 ×
- * 3, 3 × 1, 1 × 7 or 7 × 1.
+ * \brief Compiles a dense convolution without strides, of float32 or bf16, if its kernel is 3 × 3,
+ * 5 × 5, 1 × 3, 3 × 1, 1 × 7 or 7 × 1.
  *
  * Its post-ops may be an addition of a whole tensor, a ReLU, or both in this order; src has to be
  * channels-last, or in blocks of channel_block() channels.

@@ -3,8 +3,8 @@
 namespace dnnl_byoc {
 namespace winograd {
 
-Functions avx2_functions(int tile, const KernelSize& kernel) {
-  return functions<kAvx2Vector>(tile, kernel);
+Functions avx2_functions(int tile, const KernelSize& kernel, const DataTypes& dtypes) {
+  return functions<kAvx2Vector>(tile, kernel, dtypes);
 }
 
 }  // namespace winograd

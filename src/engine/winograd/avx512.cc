@@ -3,8 +3,8 @@
 namespace dnnl_byoc {
 namespace winograd {
 
-Functions avx512_functions(int tile, const KernelSize& kernel) {
-  return functions<kAvx512Vector>(tile, kernel);
+Functions avx512_functions(int tile, const KernelSize& kernel, const DataTypes& dtypes) {
+  return functions<kAvx512Vector>(tile, kernel, dtypes);
 }
 
 }  // namespace winograd

@@ -14,13 +14,41 @@ namespace dnnl_byoc {
 namespace winograd {
 namespace {
 
+/*! \brief The upper half of a float. */
+struct Bf16 {
+  uint16_t bits;
+};
+
+template <int V>
+struct Lanes {
+  typedef float Floats __attribute__((vector_size(V * sizeof(float))));
+  typedef float Unaligned __attribute__((vector_size(V * sizeof(float)), aligned(4), may_alias));
+  typedef uint32_t Bits __attribute__((vector_size(V * sizeof(uint32_t))));
+  typedef uint16_t Halves __attribute__((vector_size(V * sizeof(uint16_t)), aligned(2), may_alias));
+};
+
 template <int V>
 struct VectorOf {
-  typedef float Type __attribute__((vector_size(V * sizeof(float))));
-  typedef float Unaligned __attribute__((vector_size(V * sizeof(float)), aligned(4), may_alias));
+  using Type = typename Lanes<V>::Floats;
+  using Unaligned = typename Lanes<V>::Unaligned;
+  using Bits = typename Lanes<V>::Bits;
+  using Halves = typename Lanes<V>::Halves;
 
   static Type load(const float* p) { return *reinterpret_cast<const Unaligned*>(p); }
   static void store(float* p, Type v) { *reinterpret_cast<Unaligned*>(p) = v; }
+
+  static Type load(const Bf16* p) {
+    const Halves halves = *reinterpret_cast<const Halves*>(p);
+    return (Type)(__builtin_convertvector(halves, Bits) << 16);
+  }
+
+  /*! \brief Rounds to the nearest, of two to the even one; what is no number stays none. */
+  static void store(Bf16* p, Type v) {
+    const Bits bits = (Bits)v;
+    const Bits rounded = bits + 0x7fff + (bits >> 16 & 1);
+    const Bits result = v == v ? rounded : bits | 0x400000;
+    *reinterpret_cast<Halves*>(p) = __builtin_convertvector(result >> 16, Halves);
+  }
 };
 
 /*! \brief m results out of n inputs along one side of a tile. */
@@ -135,8 +163,8 @@ void clip(int64_t start, int64_t size, int edge, int* first, int* last) {
 }
 
 /*! \param pixel The tile's first element, which may lie outside of the image. */
-template <int V, class H, class W, bool kWhole>
-void transform_src_tile(const float* pixel, const Image& image, const Extent& inside, float* matrix,
+template <int V, class H, class W, bool kWhole, class T>
+void transform_src_tile(const T* pixel, const Image& image, const Extent& inside, float* matrix,
                         int64_t matrix_stride) {
   using Vectors = VectorOf<V>;
   using Vector = typename Vectors::Type;
@@ -157,8 +185,8 @@ void transform_src_tile(const float* pixel, const Image& image, const Extent& in
   }
 }
 
-template <int V, class H, class W>
-void transform_src(const SrcTransform& s, const float* src, float* matrices) {
+template <int V, class H, class W, class T>
+void transform_src(const SrcTransform& s, const void* src, float* matrices) {
   const Tiling& tiling = s.tiling;
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t line = 0; line < tiling.rows; ++line)
@@ -168,15 +196,15 @@ void transform_src(const SrcTransform& s, const float* src, float* matrices) {
       Extent inside;
       const int64_t y = row * H::m - s.padding_top;
       clip(y, s.src.height, H::n, &inside.first_row, &inside.last_row);
-      const float* pixels =
-          src + image * s.src.batch_stride + channels * s.src.vector_stride + y * s.src.row_stride;
+      const T* pixels = static_cast<const T*>(src) + image * s.src.batch_stride +
+                        channels * s.src.vector_stride + y * s.src.row_stride;
       float* out = matrices + line * tiling.columns * s.matrices.row_stride + channels * V;
       for (int64_t column = 0; column < tiling.columns; ++column) {
         const int64_t x = column * W::m - s.padding_left;
         clip(x, s.src.width, W::n, &inside.first_column, &inside.last_column);
         const bool whole = inside.first_row == 0 && inside.last_row == H::n &&
                            inside.first_column == 0 && inside.last_column == W::n;
-        const float* pixel = pixels + x * s.src.column_stride;
+        const T* pixel = pixels + x * s.src.column_stride;
         float* matrix = out + column * s.matrices.row_stride;
         if (whole)
           transform_src_tile<V, H, W, true>(pixel, s.src, inside, matrix, s.matrices.matrix_stride);
@@ -195,7 +223,8 @@ struct Finish {
   bool add, relu;
   float negative_slope;
 
-  Vector operator()(Vector y, const float* addend) const {
+  template <class T>
+  Vector operator()(Vector y, const T* addend) const {
     y += bias;
     if (add) y += VectorOf<V>::load(addend);
     if (relu) y = y > 0 ? y : negative_slope != 0 ? negative_slope * y : Vector{};
@@ -204,10 +233,9 @@ struct Finish {
 };
 
 /*! \param addend, pixel The tile's first element. */
-template <int V, class H, class W, bool kWhole>
+template <int V, class H, class W, bool kWhole, class T>
 void transform_dst_tile(const float* matrix, int64_t matrix_stride, const Finish<V>& finish,
-                        const float* addend, const Image& image, const Extent& inside,
-                        float* pixel) {
+                        const T* addend, const Image& image, const Extent& inside, T* pixel) {
   using Vectors = VectorOf<V>;
   using Vector = typename Vectors::Type;
   Vector half[H::m][W::n];
@@ -228,9 +256,9 @@ void transform_dst_tile(const float* matrix, int64_t matrix_stride, const Finish
   }
 }
 
-template <int V, class H, class W>
+template <int V, class H, class W, class T>
 void transform_dst(const DstTransform& d, const float* matrices, const float* bias,
-                   const float* addend, float* dst) {
+                   const void* addend, void* dst) {
   const Tiling& tiling = d.tiling;
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t line = 0; line < tiling.rows; ++line)
@@ -249,42 +277,45 @@ void transform_dst(const DstTransform& d, const float* matrices, const float* bi
         const bool whole = inside.last_row == H::m && inside.last_column == W::m;
         const int64_t offset = offset_of_row + column * W::m * d.dst.column_stride;
         const float* matrix = in + column * d.matrices.row_stride;
-        const float* added = addend ? addend + offset : nullptr;
+        const T* added = addend ? static_cast<const T*>(addend) + offset : nullptr;
+        T* pixel = static_cast<T*>(dst) + offset;
         if (whole)
           transform_dst_tile<V, H, W, true>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
-                                            inside, dst + offset);
+                                            inside, pixel);
         else
           transform_dst_tile<V, H, W, false>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
-                                             inside, dst + offset);
+                                             inside, pixel);
       }
     }
 }
 
 template <int V, class H, class W>
-Functions functions_of() {
-  return {transform_src<V, H, W>, transform_dst<V, H, W>};
+Functions functions_of(const DataTypes& dtypes) {
+  const bool narrow_src = dtypes.src == DataType::bf16, narrow_dst = dtypes.dst == DataType::bf16;
+  return {narrow_src ? transform_src<V, H, W, Bf16> : transform_src<V, H, W, float>,
+          narrow_dst ? transform_dst<V, H, W, Bf16> : transform_dst<V, H, W, float>};
 }
 
 /*! \brief For a kernel with one side of length 1. */
 template <int V, int M, int N>
-Functions one_sided(const KernelSize& kernel) {
-  return kernel.height == 1 ? functions_of<V, Side<1, 1>, Side<M, N>>()
-                            : functions_of<V, Side<M, N>, Side<1, 1>>();
+Functions one_sided(const KernelSize& kernel, const DataTypes& dtypes) {
+  return kernel.height == 1 ? functions_of<V, Side<1, 1>, Side<M, N>>(dtypes)
+                            : functions_of<V, Side<M, N>, Side<1, 1>>(dtypes);
 }
 
 template <int V>
-Functions functions(int tile, const KernelSize& kernel) {
+Functions functions(int tile, const KernelSize& kernel, const DataTypes& dtypes) {
   if (kernel.height == kernel.width) {
-    if (tile == 2 && kernel.height == 3) return functions_of<V, Side<2, 4>, Side<2, 4>>();
-    if (tile == 4 && kernel.height == 3) return functions_of<V, Side<4, 6>, Side<4, 6>>();
-    if (tile == 2 && kernel.height == 5) return functions_of<V, Side<2, 6>, Side<2, 6>>();
-    if (tile == 4 && kernel.height == 5) return functions_of<V, Side<4, 8>, Side<4, 8>>();
+    if (tile == 2 && kernel.height == 3) return functions_of<V, Side<2, 4>, Side<2, 4>>(dtypes);
+    if (tile == 4 && kernel.height == 3) return functions_of<V, Side<4, 6>, Side<4, 6>>(dtypes);
+    if (tile == 2 && kernel.height == 5) return functions_of<V, Side<2, 6>, Side<2, 6>>(dtypes);
+    if (tile == 4 && kernel.height == 5) return functions_of<V, Side<4, 8>, Side<4, 8>>(dtypes);
   } else if (kernel.height == 1 || kernel.width == 1) {
     const int64_t taps = kernel.height * kernel.width;
-    if (tile == 2 && taps == 3) return one_sided<V, 2, 4>(kernel);
-    if (tile == 4 && taps == 3) return one_sided<V, 4, 6>(kernel);
-    if (tile == 2 && taps == 7) return one_sided<V, 2, 8>(kernel);
-    if (tile == 4 && taps == 7) return one_sided<V, 4, 10>(kernel);
+    if (tile == 2 && taps == 3) return one_sided<V, 2, 4>(kernel, dtypes);
+    if (tile == 4 && taps == 3) return one_sided<V, 4, 6>(kernel, dtypes);
+    if (tile == 2 && taps == 7) return one_sided<V, 2, 8>(kernel, dtypes);
+    if (tile == 4 && taps == 7) return one_sided<V, 4, 10>(kernel, dtypes);
   }
   return {};
 }

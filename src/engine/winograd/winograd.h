@@ -75,6 +75,12 @@ struct KernelSize {
   int64_t height, width;
 };
 
+/*! \brief What the images are stored in; all is computed in float. */
+enum class DataType { f32, bf16 };
+struct DataTypes {
+  DataType src, dst;
+};
+
 /*!
  * \brief The positive ones of the points, for n = 4, 6, 8, 10.
  *
@@ -84,19 +90,19 @@ constexpr double kPoints[][4] = {{1}, {0.75, 1.5}, {0.5, 1, 2}, {0.5, 0.875, 1.2
 
 /*! \brief The transforms for one instruction set, m and kernel; null where it cannot be used. */
 struct Functions {
-  void (*src)(const SrcTransform&, const float* src, float* matrices);
+  void (*src)(const SrcTransform&, const void* src, float* matrices);
   /*! \param bias By output channel, or null.
    *  \param addend An image like dst, perhaps dst itself, or null. */
-  void (*dst)(const DstTransform&, const float* matrices, const float* bias, const float* addend,
-              float* dst);
+  void (*dst)(const DstTransform&, const float* matrices, const float* bias, const void* addend,
+              void* dst);
 };
 
 /*! \brief The widths of vectors that there are functions for, in floats. */
 constexpr int kAvx2Vector = 8, kAvx512Vector = 16;
 
 /*! \param tile m along the sides of the kernel that are longer than 1: 2 or 4. */
-Functions avx2_functions(int tile, const KernelSize& kernel);
-Functions avx512_functions(int tile, const KernelSize& kernel);
+Functions avx2_functions(int tile, const KernelSize& kernel, const DataTypes& dtypes);
+Functions avx512_functions(int tile, const KernelSize& kernel, const DataTypes& dtypes);
 
 /*! \brief m along a side of a kernel, of this length. */
 int tile_along(int tile, int64_t side);
