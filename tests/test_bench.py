@@ -132,7 +132,10 @@ def test_sum_of_steps_covers_all_regions_and_kernels():
     [
         ("f32", ("dnnl", "mxnet", "openvino")),
         ("bf16", ("dnnl-bf16", "openvino-bf16")),
-        ("f32,int8", ("dnnl", "mxnet", "openvino", "dnnl-int8", "openvino-int8")),
+        (
+            "f32,int8",
+            ("dnnl", "mxnet", "openvino", "dnnl-int8", "mxnet-int8", "openvino-int8"),
+        ),
     ],
 )
 def test_precisions_that_backends_have(precision, names):
@@ -473,8 +476,8 @@ def run_script(*arguments, script=SCRIPT):
         (["--backends", "dnnl-bf16"], "--backends: expected one of dnnl, tvm, "),
         (["--precision", "f33"], "--precision: expected one of f32, bf16, int8, got 'f33'"),
         (
-            ["--precision", "bf16,int8", "--backends", "mxnet"],
-            "--precision: expected a backend that has bf16, int8, got mxnet",
+            ["--precision", "bf16", "--backends", "mxnet"],
+            "--precision: expected a backend that has bf16, got mxnet",
         ),
         (["--runs", "none"], "argument --runs: expected a positive integer, got 'none'"),
         (["--threads", "0"], "argument --threads: expected a positive integer, got '0'"),
@@ -547,6 +550,26 @@ def test_script_end_to_end(tmp_path):
     assert steps["kinds"]["convolution"]["count"] == 26
     assert steps["milliseconds"] > 0
     assert document["environment"]["tvm"]
+
+
+@needs_mxnet
+def test_script_in_int8(tmp_path):
+    """Each peer runs, deployed as well, and is about as far from single precision as ours."""
+    store = tmp_path / "result.json"
+    finished = run_script(
+        *("--models", "squeezenet1.1", "--precision", "int8"),
+        *("--backends", "dnnl,mxnet,onnxruntime,openvino"),
+        *("--warmup", "1", "--runs", "1", "--rounds", "1", "--json", str(store)),
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    (result,) = BenchmarkResult.read_json(store).models
+    names = ["dnnl-int8", "mxnet-int8", "onnxruntime-int8", "openvino-int8"]
+    assert [entry.backend for entry in result.backends] == names
+    for entry in result.backends:
+        assert entry.error is None, entry.backend
+        assert 1e-4 < entry.max_error < 0.2, entry.backend
+        assert entry.deployment.error is None, entry.backend
+        assert entry.deployment.peak_mib > 10
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Post-training quantization: what is observed, written down, and made of it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from front import (
     offloaded,
     random,
     relay,
+    shape_of,
     steps_of,
     var,
 )
@@ -22,7 +24,7 @@ from quantized_network import DATA, network, outputs
 
 from tvm_dnnl_byoc import partition_for_dnnl, quantize
 from tvm_dnnl_byoc.quantize.observers import OBSERVERS
-from tvm_dnnl_byoc.quantize.recipe import Layer, Tensor
+from tvm_dnnl_byoc.quantize.recipe import Tensor
 
 LAYERS = [*(f"conv2d_{i}" for i in range(7)), "dense_0"]
 
@@ -82,7 +84,7 @@ def test_saved_edited_and_loaded(recipe, tmp_path):
     document["tensors"]["dense_0.data"]["scale"] = 0.5
     path.write_text(json.dumps(document))
     edited = quantize.Recipe.load(path)
-    assert edited.layers["conv2d_3"] == Layer("conv2d_3.data", quantize=False)
+    assert edited.layers["conv2d_3"] == replace(recipe.layers["conv2d_3"], quantize=False)
     assert edited.tensors["dense_0.data"] == Tensor("u8", 0.5)
     mod = quantize.convert(network(), {}, edited)
     assert "int8" in str(mod)
@@ -142,6 +144,59 @@ def test_wrong_arguments():
         quantize.calibrate(network(), {}, DATA, observer="max")
     with pytest.raises(ValueError, match="data: expected at least one input, got none"):
         quantize.calibrate(network(), {}, [])
+
+
+def coarse(*shape):
+    """Return weights of which one in each output channel makes the steps of the others large."""
+    weights = random(*shape, seed=1)
+    weights.reshape(shape[0], -1)[:, 0] = 60
+    return relay.const(weights)
+
+
+def channels_last():
+    weights = coarse(8, 6, 3, 3).data.numpy().transpose(2, 3, 1, 0)
+    return relay.nn.conv2d(
+        var("x", 2, 9, 7, 6), relay.const(weights), channels=8, kernel_size=(3, 3),
+        data_layout="NHWC", kernel_layout="HWIO",
+    )  # fmt: skip
+
+
+COARSE = {
+    "convolution": (lambda: conv2d(var("x", 2, 6, 9, 7), coarse(8, 6, 3, 3)), 1),
+    "groups": (lambda: conv2d(var("x", 2, 6, 9, 7), coarse(8, 3, 3, 3), groups=2), 1),
+    "depthwise": (lambda: conv2d(var("x", 2, 6, 9, 7), coarse(6, 1, 3, 3), groups=6), 1),
+    "channels last": (channels_last, 3),
+    "dense": (lambda: relay.nn.dense(var("x", 5, 40), coarse(8, 40)), 1),
+}
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize(("make", "axis"), COARSE.values(), ids=COARSE)
+def test_biases_make_up_for_the_rounding_of_weights(make, axis, with_bias):
+    y = make()
+    if with_bias:
+        channels = shape_of(y)[axis]
+        y = relay.add(y, const(channels, *(1,) * (len(shape_of(y)) - 1 - axis)))
+    mod = module(y)
+    (shape,) = (array.shape for array in inputs_for(mod).values())
+    data = [{"x": random(*shape, seed=seed, low=0.2)} for seed in range(6)]
+    _, expected = outputs(mod, data)
+    errors = {}
+    for corrected in (True, False):
+        recipe = quantize.calibrate(mod, {}, data, "minmax", bias_correction=corrected)
+        assert all((layer.means is not None) == corrected for layer in recipe.layers.values())
+        converted = quantize.convert(mod, {}, recipe)
+        assert offloaded(partition_for_dnnl(converted))[0].count("add") == (corrected or with_bias)
+        difference = np.asarray(outputs(converted, data)[1]) - expected
+        others = tuple(i for i in range(difference.ndim) if i != axis + 1)
+        errors[corrected] = np.abs(difference.mean(others)).max()
+    assert errors[True] < 0.1 * errors[False]
+
+
+def test_means_of_other_channels(recipe):
+    layers = {**recipe.layers, "conv2d_1": replace(recipe.layers["conv2d_1"], means=[0.5] * 3)}
+    with pytest.raises(ValueError, match=r"expected 16 means of what nn.conv2d reads, got 3"):
+        quantize.convert(network(), {}, replace(recipe, layers=layers))
 
 
 def test_depthwise_weights_spread_over_two_axes_stay():

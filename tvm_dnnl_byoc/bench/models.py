@@ -265,13 +265,13 @@ def load_relay(directory: Path) -> tuple[tvm.IRModule, dict[str, tvm.nd.NDArray]
     return module, params
 
 
-def load_mxnet(directory: Path) -> mx.gluon.SymbolBlock:
-    """Read what `save` wrote for MXNet."""
+def load_mxnet(directory: Path, files: Sequence[str] = MXNET_FILES) -> mx.gluon.SymbolBlock:
+    """Read what `save` wrote for MXNet, or the symbol and the parameters in other files."""
     import mxnet as mx
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the type of `data`, known only at the first call
-        symbol, params = (str(directory / name) for name in MXNET_FILES)
+        symbol, params = (str(directory / name) for name in files)
         return mx.gluon.SymbolBlock.imports(symbol, [INPUT_NAME], params)
 
 

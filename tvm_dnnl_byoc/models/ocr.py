@@ -18,6 +18,7 @@ from .catalogue import Entry
 
 if TYPE_CHECKING:
     import onnx
+    from PIL import Image
 
 _FILES = {
     "ppocr_v4_detector": "ch_PP-OCRv4_det_infer.onnx",
@@ -49,7 +50,7 @@ def load(entry: Entry) -> Case:
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
     references = session.run(None, {name: data})
-    module, params = _imported(onnx.load(str(path)), {name: entry.shape})
+    module, params = imported(onnx.load(str(path)), {name: entry.shape})
     return Case(
         module=module,
         params=params,
@@ -59,7 +60,8 @@ def load(entry: Entry) -> Case:
     )
 
 
-def _imported(model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]):
+def imported(model: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]):
+    """Return a model, for inputs of these shapes, as a module of the TVM there is, and params."""
     if native.front() == "relax":
         from tvm.relax.frontend.onnx import from_onnx
 
@@ -81,17 +83,39 @@ def _inside(package: str) -> Path:
     return Path(location)
 
 
+def characters() -> list[str]:
+    """Return what the recogniser's scores are of: no character, then those of its file."""
+    import onnx
+
+    model = onnx.load(path_of("ppocr_v4_recognizer"), load_external_data=False)
+    (known,) = (entry.value for entry in model.metadata_props if entry.key == "character")
+    return ["", *known.splitlines(), " "]
+
+
+def page() -> Image.Image:
+    """Return the photographed page, in colours."""
+    from PIL import Image
+
+    return Image.open(_inside("skimage") / "data" / "page.png").convert("RGB")
+
+
 def image_for(name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Return the page, or a line of it, as float32 (1, 3, H, W) from -1 to 1."""
+    image = page()
+    return scaled(image.crop(_CROPS[name]) if name in _CROPS else image, shape)
+
+
+def scaled(image: Image.Image, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an image of text in its proportions, the rest of the width empty; see `pixels`."""
     from PIL import Image
 
     height, width = shape[2:]
-    image = Image.open(_inside("skimage") / "data" / "page.png").convert("RGB")
-    if name in _CROPS:
-        image = image.crop(_CROPS[name])
-    # Text keeps its proportions; the rest of the width is empty.
-    scaled = min(width, round(image.width * height / image.height))
-    image = image.resize((scaled, height), Image.Resampling.BILINEAR)
-    pixels = np.zeros((height, width, 3), np.float32)
-    pixels[:, : image.width] = np.asarray(image, np.float32) / 127.5 - 1
-    return np.ascontiguousarray(pixels.transpose(2, 0, 1)[None])
+    wanted = min(width, round(image.width * height / image.height))
+    return pixels(image.resize((wanted, height), Image.Resampling.BILINEAR), shape)
+
+
+def pixels(image: Image.Image, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an image as float32 of that shape, (1, 3, H, W), from -1 to 1."""
+    values = np.zeros((*shape[2:], 3), np.float32)
+    values[:, : image.width] = np.asarray(image, np.float32) / 127.5 - 1
+    return np.ascontiguousarray(values.transpose(2, 0, 1)[None])

@@ -76,7 +76,7 @@ def channel_affine(new: Expr, old: Expr) -> Affine | None:
         bias = array_of(new.args[1])
         if bias is None:
             return None
-        return Affine(new.args[0], one, _along(bias, new.attrs.axis, len(shape)), shape)
+        return Affine(new.args[0], one, along(bias, new.attrs.axis, len(shape)), shape)
     if isinstance(new, TupleGetItem) and new.index == 0:
         return _batch_norm(new.tuple_value, shape)
     return None
@@ -96,7 +96,7 @@ def _batch_norm(call: Expr, shape: tuple[int | None, ...]) -> Affine | None:
     if call.attrs.center:
         shift = shift + beta
     axis, rank = call.attrs.axis, len(shape)
-    return Affine(call.args[0], _along(scale, axis, rank), _along(shift, axis, rank), shape)
+    return Affine(call.args[0], along(scale, axis, rank), along(shift, axis, rank), shape)
 
 
 def apply_to_outputs(root: Expr, shift: np.ndarray | None, affine: Affine) -> Expr | None:
@@ -106,7 +106,7 @@ def apply_to_outputs(root: Expr, shift: np.ndarray | None, affine: Affine) -> Ex
     functions are not channelwise.
     """
     shape = affine.shape
-    axis = _channel_axis(root, len(shape))
+    axis = channel_axis(root, len(shape))
     if axis is None:
         return None
     scale = _per_channel(affine.scale, axis, shape)
@@ -128,13 +128,13 @@ def apply_to_outputs(root: Expr, shift: np.ndarray | None, affine: Affine) -> Ex
     if not np.any(total):
         return root
     dtype = array_dtype(root)
-    return add(root, constant(_along(total, axis, len(shape)).astype(dtype)))
+    return add(root, constant(along(total, axis, len(shape)).astype(dtype)))
 
 
 def apply_to_inputs(root: Call, affine: Affine) -> Call | None:
     """Return root(scale · data) as root'(data); None if it cannot be done in the weights."""
     weights = array_of(root.args[1])
-    data_axis = _channel_axis(root, len(affine.shape))
+    data_axis = channel_axis(root, len(affine.shape))
     if weights is None or data_axis is None or not _outputs_first(root):
         return None
     scale = _per_channel(affine.scale, data_axis, affine.shape)
@@ -147,6 +147,27 @@ def apply_to_inputs(root: Call, affine: Affine) -> Call | None:
     scaled = weights.reshape(groups, -1, inputs, kernel) * scale.reshape(groups, 1, inputs, 1)
     scaled = scaled.reshape(weights.shape).astype(weights.dtype)
     return _with_weights(root, scaled, data=affine.data)
+
+
+def mean_results(root: Call, weights: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return the means of a layer's results, by output channel, from those of its data's channels.
+
+    At the borders of an image, a convolution's results have other means; they are left out.
+
+    Parameters
+    ----------
+    root : Call
+        A layer of which `output_axis` knows the axis.
+    weights : np.ndarray
+        In its shape.
+    """
+    if not _outputs_first(root):
+        layout = root.attrs.kernel_layout
+        weights = np.moveaxis(weights, [layout.index("O"), layout.index("I")], [0, 1])
+    groups = root.attrs.groups if op_name(root) in CONVOLUTIONS else 1
+    inputs = len(means) // groups
+    taps = weights.reshape(groups, -1, inputs, int(np.prod(weights.shape[2:])))
+    return (taps * means.reshape(groups, 1, inputs, 1)).sum((2, 3)).ravel()
 
 
 def array_dtype(root: Call) -> np.dtype:
@@ -163,7 +184,7 @@ def _with_weights(root: Call, weights: np.ndarray, data: Expr | None = None) -> 
     return with_inputs(root, args)
 
 
-def _channel_axis(expr: Expr, rank: int) -> int | None:
+def channel_axis(expr: Expr, rank: int) -> int | None:
     """Return the axis of the channels in a layer's data and result; None if it is no layer."""
     name = op_name(expr)
     if name == "nn.dense":
@@ -202,10 +223,10 @@ def _scale_outputs(root: Call, weights: np.ndarray, scale: np.ndarray) -> np.nda
     axis = output_axis(root)
     if axis is None or weights.shape[axis] != len(scale):
         return None
-    return weights * _along(scale, axis, weights.ndim)
+    return weights * along(scale, axis, weights.ndim)
 
 
-def _along(vector: np.ndarray, axis: int, rank: int) -> np.ndarray:
+def along(vector: np.ndarray, axis: int, rank: int) -> np.ndarray:
     """Return a vector as (C, 1, …), which broadcasts along an axis of a tensor of some rank."""
     return vector.reshape((-1,) + (1,) * (rank - 1 - axis % rank))
 

@@ -10,7 +10,7 @@ import tvm
 from ..front import Main
 from ..ir import tuple_of
 from .layers import find_layers
-from .observers import OBSERVERS, MinMax
+from .observers import OBSERVERS, Means, MinMax
 from .recipe import Layer, Recipe, Tensor
 from .run import Inputs, runner, with_progress
 
@@ -21,6 +21,7 @@ def calibrate(
     data: Iterable[Inputs],
     observer: str = "entropy",
     target: str = "llvm",
+    bias_correction: bool = True,
 ) -> Recipe:
     """Find the scales of a model's tensors.
 
@@ -37,6 +38,10 @@ def calibrate(
         ``"minmax"``, ``"moving_average"``, ``"percentile"``, ``"entropy"`` or ``"mse"``.
     target : str
         For what stays in TVM.
+    bias_correction : bool
+        Whether biases make up for what the rounding of the weights does to the mean of each output
+        channel: the change of the weights times the means of what they are multiplied with (M.
+        Nagel et al.: Data-Free Quantization Through Weight Equalization and Bias Correction, 2019).
 
     Returns
     -------
@@ -56,19 +61,32 @@ def calibrate(
             "calibrate: expected a model with convolutions or dense layers whose weights are "
             "constant, got none: are the params given?"
         )
-    run = runner(main.with_body(tuple_of(found.tensors.values())), target)
     seen: dict[str, MinMax] = {name: OBSERVERS[observer]() for name in found.tensors}
+    means: dict[str, Means] = {
+        name: Means(layer.data_axis)
+        for name, layer in found.layers.items()
+        if bias_correction and layer.data_axis is not None
+    }
+    read = {name: found.layers[name].call.args[0] for name in means}
+    looked_at = list(dict.fromkeys([*found.tensors.values(), *read.values()]))
+    run = runner(main.with_body(tuple_of(looked_at)), target)
     inputs = 0
-    for values in with_progress(data, "calibrating"):
-        for entry, value in zip(seen.values(), run(values), strict=True):
-            entry.update(value)
+    for given in with_progress(data, "calibrating"):
+        values = dict(zip(looked_at, run(given), strict=True))
+        for name, entry in seen.items():
+            entry.update(values[found.tensors[name]])
+        for name, entry in means.items():
+            entry.update(values[read[name]])
         inputs += 1
     if not inputs:
         raise ValueError("data: expected at least one input, got none")
     return Recipe(
         observer,
         {name: _tensor(entry) for name, entry in seen.items()},
-        {name: Layer(layer.data) for name, layer in found.layers.items()},
+        {
+            name: Layer(layer.data, means=means[name].of_channels() if name in means else None)
+            for name, layer in found.layers.items()
+        },
     )
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import tvm
 
 from ..front import Main
-from ..ir import Expr, constant, dequantize, quantize
+from ..ir import Expr, add, array_of, constant, dequantize, op_name, quantize, shape_of
+from ..passes.affine import along, mean_results
 from ..passes.dataflow import rewrite, with_inputs
 from .layers import FoundLayer, find_layers
 from .recipe import Recipe, Tensor
@@ -48,10 +49,25 @@ def convert(mod: tvm.IRModule, params: dict | None, recipe: Recipe) -> tvm.IRMod
     operands = {name for name in found.tensors if name.endswith(".operand")} if layers else set()
     tensors = {found.tensors[name]: recipe.tensors[name] for name in read | operands}
 
+    means = {layer.call: recipe.layers[name].means for name, layer in found.layers.items()}
+    corrected: dict[Expr, tuple[Expr, np.ndarray]] = {}  # to the layer, and what is added to it
+
     def rule(new: Expr, old: Expr) -> Expr:
         if old in layers:
             data, _, *rest = new.args
-            new = with_inputs(new, [data, _quantized_weights(layers[old]), *rest])
+            numbers, scales = _rounded_weights(layers[old])
+            weights = dequantize(constant(numbers), scales.ravel(), layers[old].axis)
+            new = layer = with_inputs(new, [data, weights, *rest])
+            if means[old] is not None:
+                shift = _correction(layers[old], numbers * scales, means[old])
+                new = add(layer, constant(shift))
+                corrected[new] = layer, shift
+        elif op_name(new) == "add" and new.args[0] in corrected:
+            # One constant for both: what reads the module looks for a layer and its bias.
+            layer, shift = corrected[new.args[0]]
+            bias = array_of(new.args[1])
+            if bias is not None and bias.size == shift.size:
+                new = add(layer, constant(bias + shift.reshape(bias.shape)))
         return _rounded(new, tensors[old]) if old in tensors else new
 
     return main.with_body(rewrite(main.body, rule))
@@ -65,14 +81,27 @@ def _expect_same(what: str, expected, got) -> None:
         )
 
 
-def _quantized_weights(layer: FoundLayer) -> Expr:
-    """Return weights as numbers from -127 to 127, with a scale for each output channel."""
+def _rounded_weights(layer: FoundLayer) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights as numbers from -127 to 127, and the scales, one for each output channel."""
     weights = layer.weights.astype(np.float64)
     others = tuple(i for i in range(weights.ndim) if i != layer.axis)
     largest = np.abs(weights).max(others, keepdims=True)
     scales = np.where(largest > 0, largest / 127, 1).astype(np.float32)
-    numbers = np.rint(weights / scales).clip(-127, 127).astype(np.int8)
-    return dequantize(constant(numbers), scales.ravel(), layer.axis)
+    return np.rint(weights / scales).clip(-127, 127).astype(np.int8), scales
+
+
+def _correction(layer: FoundLayer, rounded: np.ndarray, means: list[float]) -> np.ndarray:
+    """Return what has to be added to each channel of a layer's result for its mean to stay."""
+    shape, axis = shape_of(layer.call.args[0]), layer.data_axis
+    if axis is None or len(means) != shape[axis]:
+        channels = "no" if axis is None else shape[axis]
+        raise ValueError(
+            f"recipe: expected {channels} means of what {op_name(layer.call)} reads, got "
+            f"{len(means)}"
+        )
+    change = layer.weights.astype(np.float64) - rounded
+    shift = mean_results(layer.call, change, np.asarray(means, np.float64))
+    return along(shift, axis, len(shape)).astype(np.float32)
 
 
 def _rounded(expr: Expr, tensor: Tensor) -> Expr:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..ir import Call, Constant, Expr, array_of, op_name, shape_of
-from ..passes.affine import CONVOLUTIONS, output_axis
+from ..passes.affine import CONVOLUTIONS, channel_axis, output_axis
 from ..passes.dataflow import post_order
 
 # What only moves values is done with their numbers.
@@ -30,11 +30,14 @@ class FoundLayer:
         The name of the tensor that it reads.
     axis : int
         Of the weights: the one along which each index gives another output channel.
+    data_axis : int or None
+        Of what it reads, and of its result: that of the channels; None if they have several.
     """
 
     call: Call
     data: str
     axis: int
+    data_axis: int | None
 
     @property
     def weights(self) -> np.ndarray:
@@ -81,7 +84,12 @@ def find_layers(body: Expr) -> FoundLayers:
         data = _origin(expr.args[0])
         axis = output_axis(expr)
         if shape_of(data) and not isinstance(data, Constant) and axis is not None:
-            found.layers[layer] = FoundLayer(expr, name_of(data, f"{layer}.data"), axis)
+            found.layers[layer] = FoundLayer(
+                expr,
+                name_of(data, f"{layer}.data"),
+                axis,
+                channel_axis(expr, len(shape_of(expr.args[0]))),
+            )
     for expr in order:
         if op_name(expr) != "add":
             continue

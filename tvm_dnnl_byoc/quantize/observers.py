@@ -107,6 +107,31 @@ class MeanSquaredError(_Histogram):
         return min(self._limit, self._best_end(levels, _squared_error) * self._width)
 
 
+class Means:
+    """The mean of each channel.
+
+    Parameters
+    ----------
+    axis : int
+        That of the channels.
+    """
+
+    def __init__(self, axis: int):
+        self._axis = axis
+        self._inputs = 0
+        self._sum: np.ndarray | float = 0.0
+
+    def update(self, values: np.ndarray) -> None:
+        """Look at the tensor for one more input."""
+        others = tuple(i for i in range(values.ndim) if i != self._axis)
+        self._sum = self._sum + values.mean(others, dtype=np.float64)
+        self._inputs += 1
+
+    def of_channels(self) -> list[float]:
+        """Return them, over all inputs."""
+        return (self._sum / self._inputs).tolist()
+
+
 def _divergence(counts: np.ndarray, end: int, levels: int) -> float:
     p = counts[:end].copy()
     p[-1] += counts[end:].sum()

@@ -34,10 +34,13 @@ class Layer:
         The name of the tensor that it reads.
     quantize : bool
         Whether it computes in int8.
+    means : list of float or None
+        Of each channel that it reads: by them, its bias is corrected. None for no correction.
     """
 
     data: str
     quantize: bool = True
+    means: list[float] | None = None
 
 
 @dataclass

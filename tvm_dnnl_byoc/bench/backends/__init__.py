@@ -21,7 +21,9 @@ BACKENDS: dict[str, Backend] = {
     "tvm": Backend(tvm.build, tvm.load),
     "tvm-autoscheduler": Backend(autoscheduler.build, tvm.load, tuned=True, zoos=_CNN),
     "mxnet": Backend(mxnet.build, mxnet.build, zoos=_CNN),  # it deploys what it builds from
+    "mxnet-int8": Backend(mxnet.build_int8, mxnet.load_int8, zoos=_CNN),
     "onnxruntime": Backend(onnxruntime.build, onnxruntime.build),
+    "onnxruntime-int8": Backend(*(partial(onnxruntime.build, precision="int8"),) * 2, zoos=_CNN),
     "openvino": Backend(openvino.build, openvino.load),
     "openvino-bf16": Backend(
         partial(openvino.build, precision="bf16"), partial(openvino.load, precision="bf16")

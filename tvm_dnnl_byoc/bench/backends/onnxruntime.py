@@ -11,11 +11,12 @@ from .. import models, onnx_export
 from .network import BuildOptions, Network, joined, link
 
 
-def build(directory: Path, options: BuildOptions) -> Network:
+def build(directory: Path, options: BuildOptions, precision: str = "f32") -> Network:
     """Create a session from the ONNX file; a deployment does the same."""
     import onnxruntime as ort
 
-    model = onnx_export.find(directory)
+    find = models.find_quantized if precision == "int8" else onnx_export.find
+    model = find(directory)
     settings = ort.SessionOptions()
     settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     settings.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
