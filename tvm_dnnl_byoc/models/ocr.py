@@ -105,13 +105,14 @@ def image_for(name: str, shape: tuple[int, ...]) -> np.ndarray:
     return scaled(image.crop(_CROPS[name]) if name in _CROPS else image, shape)
 
 
-def scaled(image: Image.Image, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an image of text in its proportions, the rest of the width empty; see `pixels`."""
-    from PIL import Image
+def scaled(image: Image.Image, shape: tuple[int, ...], resampling: int = 2) -> np.ndarray:
+    """Return an image of text in its proportions, the rest of the width empty; see `pixels`.
 
+    ``resampling`` is one of Pillow's, by default bilinear.
+    """
     height, width = shape[2:]
     wanted = min(width, round(image.width * height / image.height))
-    return pixels(image.resize((wanted, height), Image.Resampling.BILINEAR), shape)
+    return pixels(image.resize((wanted, height), resampling), shape)
 
 
 def pixels(image: Image.Image, shape: tuple[int, ...]) -> np.ndarray:

@@ -19,7 +19,7 @@ def calibrate(
     mod: tvm.IRModule,
     params: dict | None,
     data: Iterable[Inputs],
-    observer: str = "entropy",
+    observer: str = "mse",
     target: str = "llvm",
     bias_correction: bool = True,
 ) -> Recipe:
