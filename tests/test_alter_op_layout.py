@@ -92,6 +92,7 @@ STAYING = {
     "reads twice": lambda x: larger(relay.atan(x), relay.cos(x)),
     "cast": lambda x: relay.atan(relay.cast(relay.cast(x, "float64"), "float32")),
     "nearest": lambda x: nearest(x, 13, 11),
+    "upsampling": lambda x: relay.nn.upsampling(x, 1.5, 1.5, method="nearest_neighbor"),
     "nearest, then unary": lambda x: relay.atan(nearest(x, H, 11)),
 }
 

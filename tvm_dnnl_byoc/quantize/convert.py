@@ -66,8 +66,8 @@ def convert(mod: tvm.IRModule, params: dict | None, recipe: Recipe) -> tvm.IRMod
             # One constant for both: what reads the module looks for a layer and its bias.
             layer, shift = corrected[new.args[0]]
             bias = array_of(new.args[1])
-            if bias is not None and bias.size == shift.size:
-                new = add(layer, constant(bias + shift.reshape(bias.shape)))
+            if bias is not None and np.broadcast(bias, shift).size == shift.size:
+                new = add(layer, constant(bias + shift))
         return _rounded(new, tensors[old]) if old in tensors else new
 
     return main.with_body(rewrite(main.body, rule))

@@ -26,7 +26,7 @@ from .region_function import build_region
 _ELEMENTWISE, _BROADCAST = 0, 1  # values of TOpPattern
 _ATTRS_OF_ANY_SHAPE = {"a_min", "a_max", "alpha", "dtype"}
 # Operators that do not mix channels, of any layout that their attribute `layout` names.
-_WITH_LAYOUT = {"image.resize2d", "nn.upsampling", "nn.max_pool2d", "nn.avg_pool2d"}
+_WITH_LAYOUT = {"image.resize2d", "nn.upsampling"}
 
 _SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
 
@@ -93,9 +93,9 @@ _LAYOUTS = {
 def alter_layouts(graph: UnitGraph, regions: list[list[int]], attrs: dict) -> Expr | None:
     """Return a body in which what stays between regions reads and writes their layouts.
 
-    Altered are connected elementwise operators, resizings and poolings, on data (N, C, …) of known
-    sizes, if all that they read but constants comes of regions that would leave it in one and the
-    same layout, and only regions read their results.
+    Altered are connected elementwise operators and resizings, on data (N, C, …) of known sizes, if
+    all that they read but constants comes of regions that would leave it in one and the same
+    layout, and only regions read their results.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def alter_layouts(graph: UnitGraph, regions: list[list[int]], attrs: dict) -> Ex
             array = array_of(arg)
             if array is not None:
                 return constant(layout.of_array(array, len(shape)))
-            return inside.get(arg) or layout.applied(arg, sizes_of(typed))
+            return inside[arg] if arg in inside else layout.applied(arg, sizes_of(typed))
 
         args = [operand(arg, typed) for arg, typed in zip(new.args, old.args, strict=True)]
         if op_name(new) in _WITH_LAYOUT:

@@ -56,8 +56,7 @@ def partition_for_dnnl(
         results keep their types.
     alter_op_layout : bool
         Whether what stays in TVM between two regions may work on data in the layout in which oneDNN
-        leaves it, such as NCHW16c: elementwise operators, poolings, resizing. No global state is
-        changed.
+        leaves it, such as NCHW16c: elementwise operators and resizing. No global state is changed.
 
     Returns
     -------
