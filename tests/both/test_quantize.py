@@ -79,6 +79,8 @@ def test_saved_edited_and_loaded(recipe, tmp_path):
     path = tmp_path / "recipe.json"
     recipe.save(path)
     assert quantize.Recipe.load(path) == recipe
+    lines = path.read_text().splitlines()
+    assert len(lines) == len(recipe.tensors) + len(recipe.layers) + 9  # one for each
     document = json.loads(path.read_text())
     document["layers"]["conv2d_3"]["quantize"] = False
     document["tensors"]["dense_0.data"]["scale"] = 0.5

@@ -128,8 +128,8 @@ class Means:
         self._inputs += 1
 
     def of_channels(self) -> list[float]:
-        """Return them, over all inputs."""
-        return (self._sum / self._inputs).tolist()
+        """Return them, over all inputs, to six digits."""
+        return [float(f"{mean:.6g}") for mean in self._sum / self._inputs]
 
 
 def _divergence(counts: np.ndarray, end: int, levels: int) -> float:

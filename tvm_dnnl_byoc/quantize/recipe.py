@@ -78,9 +78,13 @@ class Recipe:
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON."""
-        document = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
-        Path(path).write_text(json.dumps(document, indent=1) + "\n")
+        """Write it as JSON, with a line for each tensor and each layer, to be edited."""
+        head = {"format": _FORMAT, "version": _VERSION, "observer": self.observer}
+        parts = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+        for key, entries in (("tensors", self.tensors), ("layers", self.layers)):
+            lines = [f"  {json.dumps(n)}: {json.dumps(asdict(e))}" for n, e in entries.items()]
+            parts.append(f"{json.dumps(key)}: {{\n" + ",\n".join(lines) + "\n }")
+        Path(path).write_text("{\n " + ",\n ".join(parts) + "\n}\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Recipe:
