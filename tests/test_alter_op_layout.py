@@ -127,6 +127,22 @@ def test_other_ranks(conv, sizes):
     compared(module(conv(relay.atan(x), const(8, C, *ones), kernel_size=ones)))
 
 
+def test_after_a_transposed_convolution():
+    weights = const(16, C, 3, 3)
+    x = relay.nn.conv2d_transpose(
+        var("x", 1, 16, H, W), weights, channels=C, kernel_size=(3, 3), strides=(2, 2)
+    )
+    compared(module(conv2d(relay.atan(x), const(8, C, 1, 1))))
+
+
+def test_after_a_pooling_and_a_concat():
+    """It is the region that is asked, not the operator before."""
+    x = first_conv(var("x", 1, 16, H, W))
+    pooled = relay.nn.max_pool2d(x, (3, 3), padding=(1, 1))
+    both = relay.concatenate([pooled, conv2d(x, const(C, C, 1, 1))], axis=1)
+    compared(module(conv2d(relay.atan(both), const(8, 2 * C, 1, 1))))
+
+
 NEAR_MISSES = {
     "along an axis": in_tvm,
     "mixes channels": lambda x: relay.cumsum(x, axis=1),
