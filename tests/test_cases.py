@@ -102,7 +102,8 @@ def test_mixed_dtypes_stay(name):
     channels = 12 if name == "concatenate" else 6
     mod = module(conv2d(y, const(4, channels, 1, 1)))
     inside, outside = offloaded(partition_for_dnnl(mod))
-    assert inside == ["nn.conv2d"] * 3
+    # But for the views by which what stays reads the convolutions' layout.
+    assert [op for op in inside if op not in ("reshape", "transpose")] == ["nn.conv2d"] * 3
     assert outside.count("cast") == 3
     if name == "float16":  # TVM's own conversion of bfloat16 depends on LLVM's
         check(mod, tolerance=5e-3)
