@@ -122,14 +122,14 @@ def boxes(probabilities):
 def line(page, box):
     """Return a line of the page as the recogniser reads it."""
     crop = page.crop(tuple(np.rint(box * np.array(page.size * 2)).astype(int)))
-    return ocr.scaled(crop, _LINE, Image.Resampling.LANCZOS)
+    return ocr.scaled(crop, _LINE, "LANCZOS")
 
 
 def text(scores):
     """Return the characters of the highest scores, each once where it follows itself."""
-    best = scores[0].argmax(1)
+    known, best = ocr.characters(), scores[0].argmax(1)
     new = np.diff(best, prepend=0) != 0
-    return "".join(ocr.characters()[i] for i in best[new & (best > 0)])
+    return "".join(known[i] for i in best[new & (best > 0)])
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ photographed page of text inside the package ``scikit-image``. Neither package i
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,13 +84,14 @@ def _inside(package: str) -> Path:
     return Path(location)
 
 
-def characters() -> list[str]:
+@cache
+def characters() -> tuple[str, ...]:
     """Return what the recogniser's scores are of: no character, then those of its file."""
     import onnx
 
     model = onnx.load(path_of("ppocr_v4_recognizer"), load_external_data=False)
     (known,) = (entry.value for entry in model.metadata_props if entry.key == "character")
-    return ["", *known.splitlines(), " "]
+    return ("", *known.splitlines(), " ")
 
 
 def page() -> Image.Image:
@@ -105,14 +107,16 @@ def image_for(name: str, shape: tuple[int, ...]) -> np.ndarray:
     return scaled(image.crop(_CROPS[name]) if name in _CROPS else image, shape)
 
 
-def scaled(image: Image.Image, shape: tuple[int, ...], resampling: int = 2) -> np.ndarray:
+def scaled(image: Image.Image, shape: tuple[int, ...], resampling: str = "BILINEAR") -> np.ndarray:
     """Return an image of text in its proportions, the rest of the width empty; see `pixels`.
 
-    ``resampling`` is one of Pillow's, by default bilinear.
+    ``resampling`` is the name of one of Pillow's.
     """
+    from PIL import Image
+
     height, width = shape[2:]
     wanted = min(width, round(image.width * height / image.height))
-    return pixels(image.resize((wanted, height), resampling), shape)
+    return pixels(image.resize((wanted, height), Image.Resampling[resampling]), shape)
 
 
 def pixels(image: Image.Image, shape: tuple[int, ...]) -> np.ndarray:
