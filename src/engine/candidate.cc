@@ -1,0 +1,96 @@
+#include "candidate.h"
+
+#include <algorithm>
+#include <set>
+
+#include "isa.h"
+#include "ops/post_ops.h"
+
+namespace dnnl_byoc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The fastest of a few is nearly as good as of many: spells of a busy machine last longer than
+// both.
+constexpr int kRuns = 4, kMostRuns = 24;
+constexpr Seconds kEnough{0.5};  // to go on beyond kRuns: a small network gets more of them
+constexpr Seconds kBudget{3.0};  // for one choice; a large batch gets fewer runs
+
+std::map<int, std::string> steps_by_node(const Plan& plan) {
+  std::map<int, std::string> texts;
+  for (const Step& step : plan.steps()) {
+    std::string& text = texts[step.node];
+    text += step.kind + " " + step.impl();
+    for (const auto& [arg, value] : step.args) {
+      const memory::desc& md = plan.values()[value].md;
+      text += " " + shape_name(md.get_dims()) + layout_name(md);
+    }
+    text += ";";
+  }
+  return texts;
+}
+
+Graph with(Graph graph, const Choices& choices) {
+  graph.tuned = {choices, isa_name()};
+  return graph;
+}
+
+}  // namespace
+
+Candidate::Candidate(const Graph& graph, const Choices& choices, CandidatePool* pool)
+    : choices_(choices),
+      pool_(pool),
+      executable_(with(graph, choices), 0, &pool->workspaces),
+      steps_(steps_by_node(executable_.plan())),
+      tensors_(graph.inputs, executable_.output_mds()) {}
+
+void Candidate::load() {
+  executable_.load(pool_->data, &pool_->constants);
+  executable_.run(tensors_.inputs(), tensors_.outputs());
+}
+
+void Candidate::measure() {
+  const auto start = Clock::now();
+  executable_.run(tensors_.inputs(), tensors_.outputs());
+  fastest_ = std::min<Seconds>(fastest_, Clock::now() - start);
+}
+
+void Candidate::measure_nodes() {
+  auto context = executable_.take_context();
+  context->bind(tensors_.inputs(), tensors_.outputs());
+  std::map<int, Seconds> times;
+  const auto& steps = executable_.plan().steps();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto start = Clock::now();
+    context->run_step(i);
+    times[steps[i].node] += Clock::now() - start;
+  }
+  executable_.give_back(std::move(context));
+  for (const auto& [node, time] : times) {
+    const auto it = fastest_by_node_.emplace(node, time).first;
+    it->second = std::min(it->second, time);
+  }
+}
+
+std::list<Candidate> candidates_for(const std::vector<Choices>& ways, const Graph& graph,
+                                    CandidatePool* pool) {
+  std::list<Candidate> candidates;
+  std::set<std::map<int, std::string>> seen;
+  for (const Choices& choices : ways) {
+    candidates.emplace_back(graph, choices, pool);
+    if (!seen.insert(candidates.back().steps()).second) candidates.pop_back();
+  }
+  return candidates;
+}
+
+void measure(std::list<Candidate>* candidates, void (Candidate::*measure)()) {
+  for (Candidate& candidate : *candidates) candidate.load();
+  const auto begin = Clock::now();
+  const auto within = [begin](Seconds time) { return Clock::now() - begin < time; };
+  for (int i = 0; i == 0 || (i < kRuns && within(kBudget)) || (i < kMostRuns && within(kEnough));
+       ++i)
+    for (Candidate& candidate : *candidates) (candidate.*measure)();
+}
+
+}  // namespace dnnl_byoc
