@@ -25,36 +25,42 @@ def inputs_of(expr: Expr) -> list[Expr]:
 
 def post_order(body: Expr) -> list[Expr]:
     """Return every expression under ``body``, each once and after those that it reads."""
-    order: list[Expr] = []
-    done: set[Expr] = set()
+    return list(inputs_by_expr(body))
+
+
+def inputs_by_expr(body: Expr) -> dict[Expr, list[Expr]]:
+    """Return what every expression under ``body`` reads, by expression, in post-order."""
+    reads: dict[Expr, list[Expr]] = {}  # asked for once: TVM takes a while to answer
+    found: dict[Expr, list[Expr]] = {}
     stack = [body]
     while stack:
-        expr = stack[-1]
-        if expr in done:
-            stack.pop()
+        expr = stack.pop()
+        if expr in found:
             continue
-        pending = [e for e in inputs_of(expr) if e not in done]
-        if pending:
-            stack.extend(reversed(pending))
-        else:
-            done.add(expr)
-            order.append(stack.pop())
-    return order
+        if expr in reads:  # and so all that it reads has been found
+            found[expr] = reads[expr]
+            continue
+        reads[expr] = inputs_of(expr)
+        stack.append(expr)
+        stack.extend(e for e in reversed(reads[expr]) if e not in found)
+    return found
 
 
 def count_uses(body: Expr) -> Counter[Expr]:
     """Count how often each expression is read, the function's result being one reader."""
     uses: Counter[Expr] = Counter([body])
-    for expr in post_order(body):
-        uses.update(inputs_of(expr))
+    for inputs in inputs_by_expr(body).values():
+        uses.update(inputs)
     return uses
 
 
 def with_inputs(expr: Expr, inputs: list[Expr]) -> Expr:
     """Return the expression with other inputs; the same object if they are the same."""
-    if all(new.same_as(old) for new, old in zip(inputs, inputs_of(expr), strict=True)):
-        return expr
-    return ir.with_inputs(expr, inputs)
+    return expr if _are_same(inputs, inputs_of(expr)) else ir.with_inputs(expr, inputs)
+
+
+def _are_same(some: list[Expr], others: list[Expr]) -> bool:
+    return all(one.same_as(other) for one, other in zip(some, others, strict=True))
 
 
 def with_body(function: Function, body: Expr) -> Function:
@@ -72,8 +78,9 @@ def rewrite(body: Expr, rule: Callable[[Expr, Expr], Expr | None]) -> Expr:
         returns what to put in its place, or None to keep it.
     """
     new: dict[Expr, Expr] = {}
-    for old in post_order(body):
-        expr = with_inputs(old, [new[e] for e in inputs_of(old)])
+    for old, inputs in inputs_by_expr(body).items():
+        now = [new[e] for e in inputs]
+        expr = old if _are_same(now, inputs) else ir.with_inputs(old, now)
         new[old] = rule(expr, old) or expr
     return new[body]
 
