@@ -59,6 +59,7 @@ __all__ = [
     "type_text",
     "with_attrs",
     "with_inputs",
+    "with_shape",
 ]
 
 VALUES = (Constant, Var)
@@ -87,6 +88,17 @@ def with_attrs(call: Call, inputs: list[Expr], **attrs: Any) -> Call:
     """Return a call with other inputs of the same rank, and some attributes changed."""
     attributes = SimpleNamespace(**{**vars(call.attrs), **attrs})
     return Call(call.op, inputs, attributes, call.checked_type)
+
+
+def with_shape(
+    call: Call, inputs: list[Expr], shape: tuple[int, ...], stands_for: Expr | None = None
+) -> Call:
+    """Return a call with other inputs, whose result has another shape.
+
+    It may have the value of an expression.
+    """
+    type_ = TensorType(shape, call.checked_type.dtype)
+    return Call(call.op, inputs, call.attrs, type_, stands_for and stands_for.var)
 
 
 def op_name(expr: Expr) -> str | None:

@@ -44,6 +44,7 @@ __all__ = [
     "type_text",
     "with_attrs",
     "with_inputs",
+    "with_shape",
 ]
 
 VALUES = (Constant, GlobalVar, Op, Var)
@@ -80,6 +81,16 @@ def with_attrs(call: Call, inputs: list[Expr], **attrs: Any) -> Call:
     old = {str(key): call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118
     new = tvm.ir.attrs.make_node(_ATTRS[call.op.name], **{**old, **attrs})
     return Call(call.op, inputs, new, call.type_args, call.span)
+
+
+def with_shape(
+    call: Call, inputs: list[Expr], shape: tuple[int, ...], stands_for: Expr | None = None
+) -> Call:
+    """Return a call with other inputs, whose result has another shape.
+
+    It may have the value of an expression.
+    """
+    return with_inputs(call, inputs)
 
 
 def op_name(expr: Expr) -> str | None:

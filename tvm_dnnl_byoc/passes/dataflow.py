@@ -64,7 +64,9 @@ def _are_same(some: list[Expr], others: list[Expr]) -> bool:
 
 
 def with_body(function: Function, body: Expr) -> Function:
-    """Return the function with another body of the same type."""
+    """Return the function with another body of the same type; the same object if it is the same."""
+    if body.same_as(function.body):
+        return function
     return Function(function.params, body, function.ret_type, function.type_params, function.attrs)
 
 

@@ -53,9 +53,15 @@ class Folder(ABC):
             if self.uses[root] != 1:
                 return None
         folded = apply_to_outputs(root, shift, affine)
-        if folded is not None and op_name(folded) == "add":
-            self.uses[folded.args[0]] = 1  # so that what follows is folded as well
-        return folded
+        return folded and self.read_once(folded)
+
+    def read_once(self, made: Expr) -> Expr:
+        """Count what was made for a new expression alone, so that what follows is folded, too."""
+        inner = made.args[0]
+        while isinstance(inner, Call) and inner not in self.uses:
+            self.uses[inner] = 1
+            inner = inner.args[0]
+        return made
 
     def fold_data_scale(self, new: Call, old: Call) -> Call:
         """Fold what scales the channels of a layer's data into its weights."""

@@ -26,6 +26,7 @@ from ..passes.folding import Folder
 from ..passes.layer_norm import absorb, as_layer_norm
 from ..passes.normalization import as_one_instance
 from ..passes.padding import WINDOWS, fold_padding
+from ..passes.pooling import averaged_first
 from ..passes.resize import as_products, linear_rule
 from .fold_constants import fold_constant
 from .ranges import Ranges
@@ -46,6 +47,7 @@ def canonicalize(body: Expr) -> tuple[Expr, set]:
     - A softmax that is guarded against rows of -inf only is not where there can be none, and has a
       ReLU elsewhere.
     - Padding goes into the convolution or pooling that follows.
+    - A 1 × 1 convolution of which averages are taken is one of the averages, if these are fewer.
     - Linear resizing that oneDNN has no rule for is two matrix products.
     - Group normalisation, and instance normalisation of a batch, are that of one instance; layer
       normalisation in any spelling is that.
@@ -115,6 +117,9 @@ class _Canonicalizer(Folder):
             restated = rule(new)
             if restated is not None:
                 return restated
+        averaged = averaged_first(new, old, self.uses)
+        if averaged is not None:
+            return self.read_once(averaged)
         folded = self.fold_affine(new, old)
         if folded is not None:
             return folded

@@ -15,6 +15,7 @@ from ..ir.relax_expr import Var
 from ..passes.composed import combine_activations
 from ..passes.dataflow import is_constant
 from ..passes.partitioned import Partitioned
+from ..passes.pooling import convolve_first
 from ..passes.regions import find_regions
 from ..passes.units import UnitGraph, region_inputs, region_outputs
 from .bounds import with_bounded_sizes
@@ -192,7 +193,8 @@ class _Partitioner:
         value: what is not in regions keeps its bindings. It takes a layer that oneDNN refuses after
         something was folded into it.
         """
-        graph = UnitGraph(combine_activations(Function([], body)).body)
+        function = combine_activations(convolve_first(Function([], body)))
+        graph = UnitGraph(function.body)
         groups = find_regions(graph.nodes, self._keep_light_regions)
         for units in groups:
             inputs, outputs = region_inputs(graph, units), region_outputs(graph, units)

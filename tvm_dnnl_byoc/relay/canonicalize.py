@@ -12,6 +12,7 @@ from ..ir import array_of, constant, op_name, same_type
 from ..passes.affine import CONVOLUTIONS
 from ..passes.dataflow import concat_parts, with_body
 from ..passes.folding import Folder
+from ..passes.pooling import averaged_first
 from .fold_constants import fold_constant
 from .quantized import simplify_quantized
 from .restate import restate
@@ -29,6 +30,7 @@ def canonicalize(function: relay.Function) -> relay.Function:
       channels of its data goes into its weights.
     - A batch_norm that stays applies its scale and shift.
     - Padding goes into the convolution or pooling that follows.
+    - A 1 × 1 convolution of which averages are taken is one of the averages, if these are fewer.
     - Parts of a split are slices, as is what a ``take`` of one index takes.
     - A concat of concats is one.
     - Linear layers in the guise of batched products, and layer normalisation in any spelling, are
@@ -67,6 +69,9 @@ class _Canonicalizer(Folder):
         restated = restate(new, old, self.now.__getitem__)
         if restated is not None:
             return restated
+        averaged = averaged_first(new, old, self.uses)
+        if averaged is not None:
+            return self.read_once(averaged)
         folded = self.fold_affine(new, old)
         if folded is not None:
             return folded

@@ -1,6 +1,7 @@
 """Moves what oneDNN runs well into functions of their own."""
 
 import warnings
+from collections.abc import Callable
 from graphlib import TopologicalSorter
 
 import tvm
@@ -12,6 +13,7 @@ from ..ir import op_name
 from ..passes.composed import combine_activations, composed_of, spelled_out
 from ..passes.dataflow import inputs_of, with_body, with_inputs
 from ..passes.partitioned import Partitioned
+from ..passes.pooling import convolve_first
 from ..passes.regions import find_regions
 from ..passes.units import UnitGraph
 from .alter_op_layout import alter_layouts
@@ -91,10 +93,8 @@ def partition(
         "Inline": 1,
         **_precision_attrs(precision or own_precision),
     }
-    for combine in (combine_products, combine_activations):
-        for var, function in _partitionable(result):
-            result[var] = combine(function)
-        result = relay.transform.InferType()(result)
+    for change in (convolve_first, combine_products, combine_activations):
+        result = _changed(result, change)
     functions = []
     for var, function in _partitionable(result):
         graph, groups = _regions_of(function, keep_light_regions)
@@ -135,15 +135,30 @@ def canonical(mod: tvm.IRModule, params: dict | None = None) -> tuple[tvm.IRModu
         (has_unknown_sizes, lambda function: name_sizes(function) or function),
         (lambda function: precision != "f32", widen),
         (has_qnn, qdq_of_qnn),
-        (lambda function: True, canonicalize),
-        (lambda function: True, sink_views),
+        (_always, canonicalize),
+        (_always, sink_views),
     ):
-        functions = [entry for entry in _partitionable(result) if wanted(entry[1])]
-        for var, function in functions:
-            result[var] = simplify(function)
-        if functions:  # types take a while to infer
-            result = relay.transform.InferType()(result)
+        result = _changed(result, simplify, wanted)
     return result, precision
+
+
+def _always(function: relay.Function) -> bool:
+    return True
+
+
+def _changed(
+    mod: tvm.IRModule,
+    change: Callable[[relay.Function], relay.Function],
+    wanted: Callable[[relay.Function], bool] = _always,
+) -> tvm.IRModule:
+    """Change those functions of a type-inferred module that are wanted, and infer types anew."""
+    changes = False
+    for var, function in _partitionable(mod):
+        changed = change(function) if wanted(function) else function
+        if not changed.same_as(function):
+            mod[var] = changed
+            changes = True
+    return relay.transform.InferType()(mod) if changes else mod  # it takes a while
 
 
 def _partitionable(mod: tvm.IRModule) -> list[tuple[relay.GlobalVar, relay.Function]]:
