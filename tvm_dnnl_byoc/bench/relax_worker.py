@@ -10,7 +10,7 @@ from .worker import Worker, serve
 
 BACKENDS = (
     *("dnnl", "dnnl-bf16", "dnnl-int8"),
-    *("relax", "torch", "torch-inductor", "onnxruntime", "openvino"),
+    *("relax", "torch", "torch-inductor", "torch-int8", "onnxruntime", "openvino"),
 )
 
 
@@ -41,6 +41,8 @@ def _build(backend: str, model: str, seed: int, directory: Path, threads: int):
     if backend.startswith("dnnl"):
         relax.import_package()  # before torch, so that its OpenMP is told how to wait
     network, data = torch_models.load(model, seed)
+    if backend == "torch-int8":
+        network = torch.quantize_network(network, data)
     if backend.startswith("torch"):
         return torch.compile_network(network, [[data]], threads, backend == "torch-inductor")
     if backend == "relax":

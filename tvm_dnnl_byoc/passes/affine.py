@@ -135,16 +135,14 @@ def apply_to_inputs(root: Call, affine: Affine) -> Call | None:
     """Return root(scale · data) as root'(data); None if it cannot be done in the weights."""
     weights = array_of(root.args[1])
     data_axis = channel_axis(root, len(affine.shape))
-    if weights is None or data_axis is None or not _outputs_first(root):
+    if weights is None or data_axis is None or not outputs_first(root):
         return None
     scale = _per_channel(affine.scale, data_axis, affine.shape)
     if scale is None:
         return None
-    groups = root.attrs.groups if op_name(root) in CONVOLUTIONS else 1
-    # (groups, outputs of a group, inputs of a group, kernel): the same memory as the weights.
-    kernel = int(np.prod(weights.shape[2:]))
-    inputs = len(scale) // groups
-    scaled = weights.reshape(groups, -1, inputs, kernel) * scale.reshape(groups, 1, inputs, 1)
+    mine = taps(root, weights)  # the same memory
+    groups, _, inputs, _ = mine.shape
+    scaled = mine * scale.reshape(groups, 1, inputs, 1)
     scaled = scaled.reshape(weights.shape).astype(weights.dtype)
     return _with_weights(root, scaled, data=affine.data)
 
@@ -161,13 +159,19 @@ def mean_results(root: Call, weights: np.ndarray, means: np.ndarray) -> np.ndarr
     weights : np.ndarray
         In its shape.
     """
-    if not _outputs_first(root):
+    mine = taps(root, weights)
+    groups, _, inputs, _ = mine.shape
+    return (mine * means.reshape(groups, 1, inputs, 1)).sum((2, 3)).ravel()
+
+
+def taps(root: Call, weights: np.ndarray) -> np.ndarray:
+    """Return a layer's weights as (groups, outputs of a group, inputs of a group, kernel)."""
+    if not outputs_first(root):
         layout = root.attrs.kernel_layout
         weights = np.moveaxis(weights, [layout.index("O"), layout.index("I")], [0, 1])
     groups = root.attrs.groups if op_name(root) in CONVOLUTIONS else 1
-    inputs = len(means) // groups
-    taps = weights.reshape(groups, -1, inputs, int(np.prod(weights.shape[2:])))
-    return (taps * means.reshape(groups, 1, inputs, 1)).sum((2, 3)).ravel()
+    outputs, inputs, *kernel = weights.shape
+    return weights.reshape(groups, outputs // groups, inputs, int(np.prod(kernel)))
 
 
 def array_dtype(root: Call) -> np.dtype:
@@ -197,7 +201,7 @@ def channel_axis(expr: Expr, rank: int) -> int | None:
     return layout.index("C")
 
 
-def _outputs_first(root: Call) -> bool:
+def outputs_first(root: Call) -> bool:
     """Whether the weights are one row for each output channel."""
     return op_name(root) == "nn.dense" or root.attrs.kernel_layout.startswith("OI")
 
@@ -208,7 +212,7 @@ def output_axis(root: Call) -> int | None:
     None if there is no such axis: of a depthwise convolution with a multiplier, the outputs may be
     spread over two.
     """
-    if _outputs_first(root):
+    if outputs_first(root):
         return 0
     axis = root.attrs.kernel_layout.find("O")
     weights, channels = array_of(root.args[1]), root.attrs.channels
@@ -218,7 +222,7 @@ def output_axis(root: Call) -> int | None:
 
 
 def _scale_outputs(root: Call, weights: np.ndarray, scale: np.ndarray) -> np.ndarray | None:
-    if _outputs_first(root):
+    if outputs_first(root):
         return (weights.reshape(len(scale), -1) * scale[:, None]).reshape(weights.shape)
     axis = output_axis(root)
     if axis is None or weights.shape[axis] != len(scale):

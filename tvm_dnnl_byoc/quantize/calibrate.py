@@ -8,9 +8,10 @@ import numpy as np
 import tvm
 
 from ..front import Main
-from ..ir import tuple_of
-from .layers import find_layers
-from .observers import OBSERVERS, Means, MinMax
+from ..ir import Expr, tuple_of
+from .equalize import divisors, equalized, find_between
+from .layers import FoundLayers, find_layers
+from .observers import OBSERVERS, Means, MinMax, Observer, Ranges, to_six_digits
 from .recipe import Layer, Recipe, Tensor
 from .run import Inputs, runner, with_progress
 
@@ -22,6 +23,7 @@ def calibrate(
     observer: str = "mse",
     target: str = "llvm",
     bias_correction: bool = True,
+    equalization: bool = False,
 ) -> Recipe:
     """Find the scales of a model's tensors.
 
@@ -42,6 +44,10 @@ def calibrate(
         Whether biases make up for what the rounding of the weights does to the mean of each output
         channel: the change of the weights times the means of what they are multiplied with (M.
         Nagel et al.: Data-Free Quantization Through Weight Equalization and Bias Correction, 2019).
+    equalization : bool
+        Whether the channels of tensors between two layers are brought to ranges of like size, so
+        that one scale suits all: for networks whose channels differ much, such as depthwise ones.
+        The data is run twice.
 
     Returns
     -------
@@ -61,28 +67,24 @@ def calibrate(
             "calibrate: expected a model with convolutions or dense layers whose weights are "
             "constant, got none: are the params given?"
         )
+    divided: dict[str, list[float]] = {}
+    if equalization:
+        data = list(data)
+        divided = _divisors(main, found, data, target)
+        main = equalized(main, find_between(main.body, found), divided)
+        found = find_layers(main.body)
     seen: dict[str, MinMax] = {name: OBSERVERS[observer]() for name in found.tensors}
     means: dict[str, Means] = {
         name: Means(layer.data_axis)
         for name, layer in found.layers.items()
         if bias_correction and layer.data_axis is not None
     }
-    read = {name: found.layers[name].call.args[0] for name in means}
-    looked_at = list(dict.fromkeys([*found.tensors.values(), *read.values()]))
-    run = runner(main.with_body(tuple_of(looked_at)), target)
-    inputs = 0
-    for given in with_progress(data, "calibrating"):
-        values = dict(zip(looked_at, run(given), strict=True))
-        for name, entry in seen.items():
-            entry.update(values[found.tensors[name]])
-        for name, entry in means.items():
-            entry.update(values[read[name]])
-        inputs += 1
-    if not inputs:
-        raise ValueError("data: expected at least one input, got none")
+    watched = [(found.tensors[name], entry) for name, entry in seen.items()]
+    watched += [(found.layers[name].call.args[0], entry) for name, entry in means.items()]
+    _watch(main, watched, data, "calibrating", target)
     return Recipe(
         observer,
-        {name: _tensor(entry) for name, entry in seen.items()},
+        {name: _tensor(entry, divided.get(name)) for name, entry in seen.items()},
         {
             name: Layer(layer.data, means=means[name].of_channels() if name in means else None)
             for name, layer in found.layers.items()
@@ -90,7 +92,42 @@ def calibrate(
     )
 
 
-def _tensor(seen: MinMax) -> Tensor:
+def _divisors(
+    main: Main, found: FoundLayers, data: list[Inputs], target: str
+) -> dict[str, list[float]]:
+    """Return what the channels of each tensor between layers are divided by."""
+    between = find_between(main.body, found)
+    seen = {name: Ranges(place.producer.data_axis) for name, place in between.items()}
+    watched = [(found.tensors[name], entry) for name, entry in seen.items()]
+    _watch(main, watched, data, "equalizing", target)
+    return {
+        name: to_six_digits(divisors(place, seen[name].largest)) for name, place in between.items()
+    }
+
+
+def _watch(
+    main: Main,
+    watched: list[tuple[Expr, Observer]],
+    data: Iterable[Inputs],
+    what: str,
+    target: str,
+) -> None:
+    """Run a model on inputs, and show the values of expressions to observers."""
+    exprs = list(dict.fromkeys(expr for expr, _ in watched))
+    if not exprs:
+        return
+    run = runner(main.with_body(tuple_of(exprs)), target)
+    inputs = 0
+    for given in with_progress(data, what):
+        values = dict(zip(exprs, run(given), strict=True))
+        for expr, observer in watched:
+            observer.update(values[expr])
+        inputs += 1
+    if not inputs:
+        raise ValueError("data: expected at least one input, got none")
+
+
+def _tensor(seen: MinMax, divided: list[float] | None) -> Tensor:
     dtype, levels = ("s8", 127) if seen.negative else ("u8", 255)
     limit = seen.limit(levels)
-    return Tensor(dtype, float(np.float32(limit / levels)) if limit > 0 else 1.0)
+    return Tensor(dtype, float(np.float32(limit / levels)) if limit > 0 else 1.0, divided)

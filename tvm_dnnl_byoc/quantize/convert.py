@@ -9,6 +9,7 @@ from ..front import Main
 from ..ir import Expr, add, array_of, constant, dequantize, op_name, quantize, shape_of
 from ..passes.affine import along, mean_results
 from ..passes.dataflow import rewrite, with_inputs
+from .equalize import Between, equalized, find_between
 from .layers import FoundLayer, find_layers
 from .recipe import Recipe, Tensor
 
@@ -42,6 +43,16 @@ def convert(mod: tvm.IRModule, params: dict | None, recipe: Recipe) -> tvm.IRMod
     found = find_layers(main.body)
     _expect_same("layers", found.layers, recipe.layers)
     _expect_same("tensors", found.tensors, recipe.tensors)
+    divided = {
+        name: tensor.divisors
+        for name, tensor in recipe.tensors.items()
+        if tensor.divisors is not None
+    }
+    if divided:
+        between = find_between(main.body, found)
+        _expect_divisors(between, divided)
+        main = equalized(main, between, divided)
+        found = find_layers(main.body)
     layers = {
         layer.call: layer for name, layer in found.layers.items() if recipe.layers[name].quantize
     }
@@ -79,6 +90,15 @@ def _expect_same(what: str, expected, got) -> None:
             f"recipe: expected {len(expected)} {what} ({', '.join(list(expected)[:3])}, …), got "
             f"{len(got)} ({', '.join(list(got)[:3])}, …): it is of another model"
         )
+
+
+def _expect_divisors(between: dict[str, Between], divided: dict[str, list[float]]) -> None:
+    for name, divisors in divided.items():
+        if name not in between:
+            raise ValueError(f"recipe: expected divisors of tensors between layers, got {name}'s")
+        channels = between[name].channels
+        if len(divisors) != channels or not all(0 < divisor < np.inf for divisor in divisors):
+            raise ValueError(f"recipe: {name}: expected {channels} divisors > 0, got {divisors}")
 
 
 def _rounded_weights(layer: FoundLayer) -> tuple[np.ndarray, np.ndarray]:

@@ -129,7 +129,34 @@ class Means:
 
     def of_channels(self) -> list[float]:
         """Return them, over all inputs, to six digits."""
-        return [float(f"{mean:.6g}") for mean in self._sum / self._inputs]
+        return to_six_digits(self._sum / self._inputs)
+
+
+class Ranges:
+    """The largest absolute value of each channel.
+
+    Parameters
+    ----------
+    axis : int
+        That of the channels.
+    """
+
+    def __init__(self, axis: int):
+        self._axis = axis
+        self.largest: np.ndarray | float = 0.0
+
+    def update(self, values: np.ndarray) -> None:
+        """Look at the tensor for one more input."""
+        others = tuple(i for i in range(values.ndim) if i != self._axis)
+        self.largest = np.maximum(self.largest, np.abs(values).max(others).astype(np.float64))
+
+
+Observer = MinMax | Means | Ranges
+
+
+def to_six_digits(values: np.ndarray) -> list[float]:
+    """Return values as a recipe has them."""
+    return [float(f"{value:.6g}") for value in values]
 
 
 def _divergence(counts: np.ndarray, end: int, levels: int) -> float:

@@ -18,10 +18,14 @@ class Tensor:
     dtype : str
         ``"u8"`` if it was never negative, else ``"s8"``.
     scale : float
+    divisors : list of float or None
+        What each of its channels is divided by before, to be equalized: the layers around it get
+        other weights. None for none.
     """
 
     dtype: str
     scale: float
+    divisors: list[float] | None = None
 
 
 @dataclass
