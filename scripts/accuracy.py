@@ -66,11 +66,13 @@ def accuracies(build, seed, epochs):
     found = {}
     for precision in ("f32", "bf16"):
         found[precision] = share(partition_for_dnnl(mod, params, precision=precision), test, labels)
-    for observer in quantize.OBSERVERS:
-        recipe = quantize.calibrate(small, params, calibration, observer)
+    ways = {observer: {"observer": observer} for observer in quantize.OBSERVERS}
+    ways["mse, equalized"] = {"observer": "mse", "equalization": True}
+    for way, options in ways.items():
+        recipe = quantize.calibrate(small, params, calibration, **options)
         converted = quantize.convert(mod, params, recipe)
-        found[f"int8, {observer}"] = share(partition_for_dnnl(converted), test, labels)
-        if observer == "entropy":
+        found[f"int8, {way}"] = share(partition_for_dnnl(converted), test, labels)
+        if way == "entropy":
             mixed = partition_for_dnnl(converted, precision="bf16")
             found["int8, entropy; the rest in bf16"] = share(mixed, test, labels)
     return found

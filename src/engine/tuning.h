@@ -19,7 +19,8 @@ namespace dnnl_byoc {
  * First each layout that its convolutions can share: oneDNN's order of implementations is not
  * always that of their speed. With AVX2, 3.2 prefers channels-last, in which a ResNet50 takes a
  * fifth longer than in blocks of eight channels. A batch also in chunks. Then, in the layout and
- * the chunk that were best, each convolution by Winograd's algorithm.
+ * the chunk that were best, for each node oneDNN's other implementations, and for each convolution
+ * Winograd's algorithm.
  * \param data The graph's constants.
  * \param tune Which of this.
  * \return None if there is nothing to choose.
