@@ -17,6 +17,7 @@ namespace {
 constexpr double kWorthIt = 0.95;
 // So has another implementation than oneDNN's first, by more than a measurement is wrong by.
 constexpr double kFaster = 0.97;
+constexpr Seconds kTooShort{1e-4};   // for the time of its nodes to be told from that of threads
 constexpr int kImplementations = 3;  // of a node, that are tried
 // How many images a thread computes at once. One leaves most in its cache; more read the weights of
 // dense layers less often.
@@ -102,6 +103,9 @@ void choose_for_nodes(const Graph& graph, bool with_winograd, CandidatePool* poo
   if (candidates.size() == 1) return;
   measure(&candidates, &Candidate::measure_nodes);
   const Candidate& first = candidates.front();
+  Seconds total{0};
+  for (const auto& [node, steps] : first.steps()) total += first.fastest(node);
+  if (total < kTooShort) return;
   std::map<int, Seconds> to_beat;  // by node for which a choice was made
   for (const Candidate& other : candidates) {
     const auto& tiles = other.choices().winograd;
@@ -111,7 +115,7 @@ void choose_for_nodes(const Graph& graph, bool with_winograd, CandidatePool* poo
       const auto tile = tiles.find(node);
       const std::string name = implementation_of(node, graph, other.plan());
       // Otherwise it is what was chosen for another node that makes the difference.
-      const bool chosen = tiles.empty() ? !name.empty() : tile != tiles.end();
+      const bool chosen = tiles.empty() ? !name.empty() : tile != tiles.end() && name.empty();
       const Seconds time = other.fastest(node);
       const Seconds limit = (tiles.empty() ? kFaster : kWorthIt) * first.fastest(node);
       const auto best = to_beat.find(node);

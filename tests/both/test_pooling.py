@@ -125,6 +125,24 @@ STAY = {
         lambda: average(conv(image(), 6, 3, groups=2)),
         ["convolution", "pooling"],
     ),
+    "an average of something of its own for each pixel": (
+        lambda: average(conv(image()) + const(1, O, H, W, seed=2)),
+        ["convolution", "binary", "pooling"],
+    ),
+    "an average along rows of something of its own for each": (
+        lambda: relay.nn.avg_pool2d(
+            conv(image()) + const(1, O, H, 1, seed=2),
+            (3, 3),
+            strides=(1, 2),
+            padding=(1, 1),
+            count_include_pad=False,
+        ),
+        ["convolution"],
+    ),
+    "an average of many channels' convolution to one": (
+        lambda: average(conv(image(), 1), 3, 1),
+        ["convolution", "pooling"],
+    ),
     "a maximum": (
         lambda: relay.nn.max_pool2d(conv(image()), (2, 2), strides=(2, 2)),
         ["convolution", "pooling"],

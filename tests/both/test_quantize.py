@@ -167,6 +167,10 @@ COARSE = {
     "convolution": (lambda: conv2d(var("x", 2, 6, 9, 7), coarse(8, 6, 3, 3)), 1),
     "groups": (lambda: conv2d(var("x", 2, 6, 9, 7), coarse(8, 3, 3, 3), groups=2), 1),
     "depthwise": (lambda: conv2d(var("x", 2, 6, 9, 7), coarse(6, 1, 3, 3), groups=6), 1),
+    "depthwise with a multiplier": (
+        lambda: conv2d(var("x", 2, 6, 9, 7), coarse(6, 2, 3, 3), channels=12, groups=6),
+        1,
+    ),
     "channels last": (channels_last, 3),
     "dense": (lambda: relay.nn.dense(var("x", 5, 40), coarse(8, 40)), 1),
 }
@@ -222,6 +226,19 @@ def test_depthwise_weights_spread_over_two_axes_stay():
     )  # fmt: skip
     with pytest.raises(ValueError, match="got none"):
         quantize.calibrate(module(y), {}, [random(1, 9, 9, 6)])
+
+
+def test_an_average_of_a_convolution():
+    """It changes places with it before it is quantized, and is written again."""
+    y = conv2d(var("x", 2, 16, 6, 8), const(32, 16, 1, 1))
+    y = relay.add(y, const(32, 1, 1, seed=2))
+    for head in (relay.nn.adaptive_avg_pool2d(y, (1, 1)), relay.nn.avg_pool2d(y, (2, 2), (2, 2))):
+        mod = module(head)
+        data = [{"x": random(2, 16, 6, 8, seed=seed)} for seed in range(3)]
+        converted = quantize.convert(mod, {}, quantize.calibrate(mod, {}, data, "minmax"))
+        lib, got = outputs(converted, data)
+        assert fused(steps_of(lib))[0] == "pooling"
+        np.testing.assert_allclose(got, outputs(mod, data)[1], atol=0.05)
 
 
 def test_sensitivity():

@@ -138,12 +138,24 @@ def bias_read_by_another():
     return second(relay.nn.relu(y)), relay.sigmoid(y)
 
 
+def read_along_another_axis():
+    y = relay.nn.relu(first(var("x", 2, 5, 12, C + 2)))
+    return relay.nn.dense(y, const(6, C, seed=3))
+
+
+def read_along_two_axes():
+    y = relay.nn.relu(first(var("x", 2, 5, 12, C + 2)))
+    return second(y), relay.nn.dense(y, const(6, C, seed=3))
+
+
 STAY = {
     "an activation that bends": lambda: [second(relay.sigmoid(first(image())))],
     "an activation with an end": lambda: [second(relay.clip(first(image()), 0, 6))],
     "a residual": lambda: [residual()],
     "a result": read_by_the_caller,
     "what another reads before": bias_read_by_another,
+    "what is read along another axis": lambda: [read_along_another_axis()],
+    "what is read along two axes": read_along_two_axes,
     "channels in rows": lambda: [
         relay.nn.dense(
             relay.nn.batch_flatten(relay.nn.relu(first(var("x", 2, 5, 4, 3)))), const(6, 2 * C)

@@ -98,7 +98,9 @@ def with_shape(
     It may have the value of an expression.
     """
     type_ = TensorType(shape, call.checked_type.dtype)
-    return Call(call.op, inputs, call.attrs, type_, stands_for and stands_for.var)
+    return Call(
+        call.op, inputs, call.attrs, type_, stands_for and stands_for.var, origin=call.origin
+    )
 
 
 def op_name(expr: Expr) -> str | None:

@@ -109,10 +109,10 @@ def apply_to_outputs(root: Expr, shift: np.ndarray | None, affine: Affine) -> Ex
     axis = channel_axis(root, len(shape))
     if axis is None:
         return None
-    scale = _per_channel(affine.scale, axis, shape)
-    total = _per_channel(affine.shift, axis, shape)
+    scale = per_channel(affine.scale, axis, shape)
+    total = per_channel(affine.shift, axis, shape)
     if shift is not None:
-        before = _per_channel(shift.astype(np.float64), axis, shape)
+        before = per_channel(shift.astype(np.float64), axis, shape)
         if before is not None and scale is not None and total is not None:
             total = total + scale * before
         else:
@@ -137,10 +137,10 @@ def apply_to_inputs(root: Call, affine: Affine) -> Call | None:
     data_axis = channel_axis(root, len(affine.shape))
     if weights is None or data_axis is None or not outputs_first(root):
         return None
-    scale = _per_channel(affine.scale, data_axis, affine.shape)
+    scale = per_channel(affine.scale, data_axis, affine.shape)
     if scale is None:
         return None
-    mine = taps(root, weights)  # the same memory
+    mine = taps(root, weights, len(scale))  # the same memory
     groups, _, inputs, _ = mine.shape
     scaled = mine * scale.reshape(groups, 1, inputs, 1)
     scaled = scaled.reshape(weights.shape).astype(weights.dtype)
@@ -159,19 +159,25 @@ def mean_results(root: Call, weights: np.ndarray, means: np.ndarray) -> np.ndarr
     weights : np.ndarray
         In its shape.
     """
-    mine = taps(root, weights)
+    mine = taps(root, weights, len(means))
     groups, _, inputs, _ = mine.shape
     return (mine * means.reshape(groups, 1, inputs, 1)).sum((2, 3)).ravel()
 
 
-def taps(root: Call, weights: np.ndarray) -> np.ndarray:
-    """Return a layer's weights as (groups, outputs of a group, inputs of a group, kernel)."""
+def taps(root: Call, weights: np.ndarray, channels: int) -> np.ndarray:
+    """Return a layer's weights as (groups, outputs of a group, inputs of a group, kernel).
+
+    Parameters
+    ----------
+    channels : int
+        Of the data: a depthwise convolution's outputs may be spread over two axes of the weights.
+    """
     if not outputs_first(root):
         layout = root.attrs.kernel_layout
         weights = np.moveaxis(weights, [layout.index("O"), layout.index("I")], [0, 1])
     groups = root.attrs.groups if op_name(root) in CONVOLUTIONS else 1
-    outputs, inputs, *kernel = weights.shape
-    return weights.reshape(groups, outputs // groups, inputs, int(np.prod(kernel)))
+    kernel = int(np.prod(weights.shape[2:]))
+    return weights.reshape(groups, -1, channels // groups, kernel)
 
 
 def array_dtype(root: Call) -> np.dtype:
@@ -235,7 +241,7 @@ def along(vector: np.ndarray, axis: int, rank: int) -> np.ndarray:
     return vector.reshape((-1,) + (1,) * (rank - 1 - axis % rank))
 
 
-def _per_channel(value: np.ndarray, axis: int, shape: tuple[int | None, ...]) -> np.ndarray | None:
+def per_channel(value: np.ndarray, axis: int, shape: tuple[int | None, ...]) -> np.ndarray | None:
     """Return a value that broadcasts to `shape` as one number per channel, None if it is more."""
     if shape[axis] is None:
         return None

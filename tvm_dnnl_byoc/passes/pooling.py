@@ -11,7 +11,6 @@ from math import prod
 
 from ..ir import (
     Call,
-    Constant,
     Expr,
     Function,
     add,
@@ -21,7 +20,7 @@ from ..ir import (
     static_shape,
     with_shape,
 )
-from .affine import CONVOLUTIONS
+from .affine import CONVOLUTIONS, per_channel
 from .dataflow import count_uses, rewrite, with_body
 
 _WINDOWS = {f"nn.avg_pool{dims}d" for dims in (1, 2, 3)}
@@ -47,20 +46,30 @@ def averaged_first(new: Expr, old: Expr, uses: Mapping[Expr, int]) -> Expr | Non
     Returns
     -------
     Expr or None
-        None if it is no such average, or if something else reads what is averaged.
+        None if it is no such average, if something else reads what is averaged, or if oneDNN does
+        not run the average.
     """
     if op_name(new) not in _AVERAGES or uses[new.args[0]] != 1:
         return None
     conv, bias = new.args[0], None
-    if op_name(conv) == "add" and isinstance(conv.args[1], Constant) and uses[conv.args[0]] == 1:
+    if op_name(conv) == "add" and uses[conv.args[0]] == 1:
         conv, bias = conv.args
     before, after = static_shape(old.args[0]), static_shape(old)
-    channels = _channels(conv)
-    if None in (before, after, channels) or _layout(new) != conv.attrs.data_layout:
+    channels, layout = _channels(conv), _layout(new)
+    if None in (before, after, channels) or layout != conv.attrs.data_layout:
         return None
-    if prod(after) >= prod(before) or (bias is not None and _counts_padding(new)):
+    axis = layout.index("C")
+    if bias is not None and (
+        (array := array_of(bias)) is None
+        or array.ndim > len(before)
+        or per_channel(array, axis, before) is None
+        or _counts_padding(new)
+    ):
         return None
-    axis = _layout(new).index("C")
+    if not _is_less_work(new, prod(before) // before[axis], prod(after) // after[axis], *channels):
+        return None
+    if refusal([old]):
+        return None
     pooled = (*after[:axis], channels[0], *after[axis + 1 :])
     average = with_shape(new, [conv.args[0]], pooled)
     result = with_shape(conv, [average, conv.args[1]], after)
@@ -83,11 +92,11 @@ def convolve_first(function: Function) -> Function:
         return function
 
     def rule(new: Expr, old: Expr) -> Expr | None:
-        channels = _channels(new)
-        if channels is None or channels[1] >= channels[0]:
+        if op_name(new) not in CONVOLUTIONS or op_name(new.args[0]) not in _WINDOWS:
             return None
         average, as_it_was = new.args[0], old.args[0]
-        if op_name(average) not in _WINDOWS or uses[as_it_was] != 1:
+        channels = _channels(new)
+        if channels is None or channels[1] >= channels[0] or uses[as_it_was] != 1:
             return None
         shape = static_shape(as_it_was)
         if shape is None or static_shape(as_it_was.args[0]) != shape:
@@ -104,24 +113,35 @@ def _channels(conv: Expr) -> tuple[int, int] | None:
     """Return how many channels a 1 × 1 convolution reads and writes; None if it is none."""
     if op_name(conv) not in CONVOLUTIONS:
         return None
-    attrs, weights = conv.attrs, array_of(conv.args[1])
-    plain = str(attrs.data_layout).isalpha() and attrs.out_layout in ("", attrs.data_layout)
+    attrs = conv.attrs
+    layouts = (str(attrs.data_layout), str(attrs.kernel_layout))
     steps = [*map(int, attrs.strides)] + [int(size) + 1 for size in attrs.padding]
-    if weights is None or not plain or attrs.groups != 1 or set(steps) != {1}:
+    if not all(map(str.isalpha, layouts)) or attrs.out_layout not in ("", layouts[0]):
         return None
-    sizes = dict(zip(str(attrs.kernel_layout), weights.shape, strict=True))
+    if attrs.groups != 1 or set(steps) != {1} or array_of(conv.args[1]) is None:
+        return None
+    sizes = dict(zip(layouts[1], array_of(conv.args[1]).shape, strict=True))
     channels = (sizes.pop("I"), sizes.pop("O"))
     return channels if set(sizes.values()) == {1} else None
 
 
-def _layout(average: Call) -> str:
-    return str(average.attrs.layout)
+def _layout(average: Call) -> str | None:
+    """Return the layout of an average's data and result; None if they differ."""
+    layout = str(average.attrs.layout)
+    return layout if average.attrs.out_layout in ("", layout) else None
+
+
+def _is_less_work(average: Call, before: int, after: int, inputs: int, outputs: int) -> bool:
+    """Whether fewer sums are computed with the average first, of so many pixels and channels."""
+    windows = op_name(average) in _WINDOWS
+    sums = after * prod(map(int, average.attrs.pool_size)) if windows else before
+    return inputs * (sums + after * outputs) < outputs * (before * inputs + sums)
 
 
 def _counts_padding(average: Call) -> bool:
     """Whether an average of ones may be less than one."""
-    attrs = average.attrs
     if op_name(average) not in _WINDOWS:
         return False
-    padded = any(int(size) for size in attrs.padding) or bool(attrs.ceil_mode)
-    return padded and bool(attrs.count_include_pad)
+    attrs = average.attrs
+    padded = any(map(int, attrs.padding)) or attrs.ceil_mode
+    return bool(padded and attrs.count_include_pad)

@@ -47,7 +47,7 @@ def calibrate(
     equalization : bool
         Whether the channels of tensors between two layers are brought to ranges of like size, so
         that one scale suits all: for networks whose channels differ much, such as depthwise ones.
-        The data is run twice.
+        The data is kept, and run twice.
 
     Returns
     -------

@@ -93,7 +93,10 @@ def find_between(body: Expr, found: FoundLayers) -> dict[str, Between]:
         if is_bias and read_once(root, tensor):
             bias, root = root, root.args[0]
         producer = layers.get(root)
-        if readers and producer and producer.data_axis is not None and read_once(root, tensor):
+        if not readers or producer is None or not read_once(root, tensor):
+            continue
+        same_axis = all(reader.data_axis == producer.data_axis for reader in readers)
+        if same_axis and (bias is None or shape_of(bias) == shape_of(root)):
             between[name] = Between(producer, bias, readers)
     return between
 
@@ -110,7 +113,9 @@ def divisors(between: Between, ranges: np.ndarray) -> np.ndarray:
     ranges : np.ndarray
         (channels,): the largest absolute values that were seen.
     """
-    weights = [np.abs(taps(reader.call, reader.weights)) for reader in between.readers]
+    weights = [
+        np.abs(taps(reader.call, reader.weights, between.channels)) for reader in between.readers
+    ]
     heavy = np.max([group.max((1, 3)).ravel() for group in weights], axis=0)
     if not ranges.max() or not heavy.max():
         return np.ones_like(ranges)
