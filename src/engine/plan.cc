@@ -49,7 +49,10 @@ DataLayout Plan::common_layout() const {
   std::map<DataLayout, size_t> bytes;
   for (const Step& step : steps_) {
     if (step.kind != "convolution") continue;
-    const memory::desc dst = step.pd.query_md(dnnl::query::dst_md);
+    const auto dst_arg =
+        std::find_if(step.args.begin(), step.args.end(),
+                     [](const std::pair<int, int>& arg) { return arg.first == DNNL_ARG_DST; });
+    const memory::desc& dst = values_[dst_arg->second].md;
     bytes[data_layout_of(dst)] += dst.get_size();
   }
   if (bytes.empty()) return DataLayout::any;

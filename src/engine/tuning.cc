@@ -48,6 +48,10 @@ std::optional<Choices> fastest_chunk(const Graph& graph, CandidatePool* pool) {
     return ways;
   };
   const memory::dim batch = batch_of(graph);
+  const auto time_of_all = [batch](const Candidate& candidate, const Graph& trial) {
+    const memory::dim images = batch_of(trial), rounds = (batch + images - 1) / images;
+    return candidate.fastest() * rounds;
+  };
   std::optional<Choices> best;
   Seconds to_beat = Seconds::max();
   for (const memory::dim chunk : kChunks) {
@@ -58,19 +62,25 @@ std::optional<Choices> fastest_chunk(const Graph& graph, CandidatePool* pool) {
     if (batch_of(*trial) > chunk && candidates.front().chunks() == 1) continue;
     measure(&candidates, &Candidate::measure);
     const Candidate& fastest = fastest_of(candidates);
-    const memory::dim images = batch_of(*trial), rounds = (batch + images - 1) / images;
-    const Seconds time = fastest.fastest() * rounds;
+    const Seconds time = time_of_all(fastest, *trial);
     if (time >= to_beat) continue;
     to_beat = time;
     best = fastest.choices();
   }
-  // A run of the whole takes long: only in the layout that is best for chunks, if there are any.
-  if (best) layouts = {best->layout};
+  if (!best) {
+    auto candidates = candidates_for(ways(0), graph, pool);
+    if (candidates.size() == 1) return std::nullopt;
+    measure(&candidates, &Candidate::measure);
+    return fastest_of(candidates).choices();
+  }
+  // A run of the whole takes long: only in the layout that is best for chunks, beside these.
+  layouts = {best->layout};
+  const Graph trial = *trial_of(graph, best->chunk);
   auto candidates = candidates_for(ways(0), graph, pool);
-  if (!best && candidates.size() == 1) return std::nullopt;
+  candidates.emplace_back(trial, *best, pool);
   measure(&candidates, &Candidate::measure);
-  const Candidate& fastest = fastest_of(candidates);
-  return fastest.fastest() < to_beat ? fastest.choices() : *best;
+  const Candidate &whole = candidates.front(), &chunks = candidates.back();
+  return whole.fastest() < time_of_all(chunks, trial) ? whole.choices() : *best;
 }
 
 /*! \brief What a choice is measured on: as much of the graph as threads compute at once. */

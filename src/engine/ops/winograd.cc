@@ -6,8 +6,9 @@
 
 #include "../isa.h"
 #include "../kernel.h"
+#include "../kernels/winograd.h"
 #include "../threads.h"
-#include "../winograd/winograd.h"
+#include "ending.h"
 #include "post_ops.h"
 #include "spatial.h"
 #include "weights.h"
@@ -17,47 +18,15 @@ namespace {
 
 constexpr auto kF32 = memory::data_type::f32, kBf16 = memory::data_type::bf16;
 
-/*! \brief The post-ops that the transform of dst can do. */
-struct DstPostOps {
-  int addend = -1;  // tensor
-  bool relu = false;
-  float negative_slope = 0.f;
-};
-
-std::optional<DstPostOps> dst_post_ops(const PlanBuilder& b, const Node& node,
-                                       const memory::dims& dst_shape) {
-  DstPostOps found;
-  for (const PostOp& op : node.post_ops) {
-    if (found.relu) return std::nullopt;
-    if (op.alg == dnnl::algorithm::eltwise_relu) {
-      found.relu = true;
-      found.negative_slope = op.alpha;
-    } else if (op.alg == dnnl::algorithm::binary_add && found.addend < 0 &&
-               b.shape(op.src1) == dst_shape) {
-      found.addend = op.src1;
-    } else {
-      return std::nullopt;
-    }
-  }
-  return found;
-}
-
 winograd::Functions functions(int tile, const winograd::KernelSize& kernel,
                               const winograd::DataTypes& dtypes) {
-  return channel_block() == winograd::kAvx512Vector
+  return channel_block() == kernels::kAvx512Vector
              ? winograd::avx512_functions(tile, kernel, dtypes)
              : winograd::avx2_functions(tile, kernel, dtypes);
 }
 
 winograd::DataType data_type(memory::data_type dtype) {
   return dtype == kBf16 ? winograd::DataType::bf16 : winograd::DataType::f32;
-}
-
-winograd::Image image(const memory::desc& md) {
-  const auto shape = md.get_dims(), strides = md.get_strides();
-  const bool blocked = md.get_inner_nblks() > 0;
-  return {shape[2],   shape[3],  strides[0], blocked ? strides[1] : channel_block(),
-          strides[2], strides[3]};
 }
 
 winograd::Matrices matrices(const memory::desc& md) {
@@ -117,7 +86,7 @@ struct Problem {
   memory::dim in_channels, out_channels;
   memory::dims padding;  // top, left
   memory::desc src_md, dst_md;
-  DstPostOps post_ops;
+  Ending ending;
 };
 
 std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int tile) {
@@ -143,10 +112,10 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int ti
   const auto dst_dtype = b.result_dtype(node, dtype);
   const winograd::Functions transforms =
       functions(tile, size, {data_type(dtype), data_type(dst_dtype)});
-  const auto post_ops = dst_post_ops(b, node, dst_shape);
+  const auto ending = ending_of(b, node, dst_shape);
   const memory::desc src_md =
       data_md(b.layout(), src_shape, dtype).value_or(with_dtype(b.md(src), dtype));
-  if (!transforms.src || !post_ops || !is_countable(dst_shape) ||
+  if (!transforms.src || !ending || !is_countable(dst_shape) ||
       data_layout_of(src_md) == DataLayout::any)
     return std::nullopt;
   return Problem{size,
@@ -156,7 +125,7 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int ti
                  window.padding_l,
                  src_md,
                  with_dtype(same_layout(src_md, dst_shape), dst_dtype),
-                 *post_ops};
+                 *ending};
 }
 
 /*!
@@ -180,7 +149,7 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
   if (!has_avx2() || !on_openmp()) return false;
   const auto problem = problem_of(b, node, tile);
   if (!problem) return false;
-  const auto& [kernel, transforms, in_channels, out_channels, padding, src_md, dst_md, wanted] =
+  const auto& [kernel, transforms, in_channels, out_channels, padding, src_md, dst_md, ending] =
       *problem;
 
   const memory::dim height = winograd::tile_along(tile, kernel.height);
@@ -218,21 +187,7 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
                                           static_cast<float*>(result.get_data_handle()));
                                       return result;
                                     });
-  const bool has_bias = node.inputs.size() == 3, has_addend = wanted.addend >= 0;
-  std::vector<std::pair<int, int>> operands;  // of the transform of dst
-  if (has_bias)
-    operands.emplace_back(DNNL_ARG_BIAS, b.require(node.inputs[2], bias_md(b, node, out_channels)));
-  int dst = -1;
-  std::string post_ops;
-  if (has_addend) {
-    const bool in_place = b.may_overwrite(wanted.addend);
-    const int addend = b.require(wanted.addend, dst_md);
-    operands.emplace_back(DNNL_ARG_SRC_1, addend);
-    if (in_place) dst = b.define_in(node.output, dst_md, addend);
-    post_ops = in_place ? "sum" : "binary_add";
-  }
-  if (dst < 0) dst = b.define(node.output, dst_md);
-  if (wanted.relu) post_ops += post_ops.empty() ? "eltwise_relu" : "+eltwise_relu";
+  const auto [dst, operands, post_ops] = bind_ending(b, node, ending, dst_md);
 
   // All stripes use one memory; that of the last, smaller one is another view of it.
   const int full_src = b.temporary(full.src_desc()), full_dst = b.temporary(full.dst_desc());
@@ -248,7 +203,7 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
                                in_channels / channel_block()};
     b.emit("winograd_src",
            std::make_shared<SrcKernel>(
-               transforms, winograd::SrcTransform{tiling, image(src_md), padding[0], padding[1],
+               transforms, winograd::SrcTransform{tiling, image_of(src_md), padding[0], padding[1],
                                                   matrices(pd.src_desc())}),
            {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, matrices_value}});
     b.emit("matmul", pd,
@@ -259,11 +214,10 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
     args.insert(args.end(), operands.begin(), operands.end());
     tiling.channel_vectors = out_channels / channel_block();
     b.emit("winograd_dst",
-           std::make_shared<DstKernel>(
-               transforms,
-               winograd::DstTransform{tiling, matrices(pd.dst_desc()), image(dst_md), wanted.relu,
-                                      wanted.negative_slope},
-               has_bias, has_addend),
+           std::make_shared<DstKernel>(transforms,
+                                       winograd::DstTransform{tiling, matrices(pd.dst_desc()),
+                                                              image_of(dst_md), ending.activation},
+                                       node.inputs.size() == 3, ending.addend >= 0),
            std::move(args), post_ops);
   }
   return true;

@@ -15,7 +15,7 @@ namespace dnnl_byoc {
  *
  * Its post-ops may be an addition of a whole tensor, a ReLU, or both in this order; src has to be
  * channels-last, or in blocks of channel_block() channels.
- * \param tile m, see winograd/winograd.h: 2 or 4.
+ * \param tile m, see kernels/winograd.h: 2 or 4.
  * \return Whether it was; if not, nothing has been done.
  */
 bool build_winograd(PlanBuilder& b, const Node& node, int tile);

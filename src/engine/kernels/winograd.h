@@ -23,23 +23,16 @@
  * to more than 8e-6 of the largest result. The usual points, whole numbers, are worse than those
  * here: 0, ±1, ±2, ∞ by 4 times, 0, ±1, ±2, ±4, ∞ by 12 times. An infinity, or what is not a
  * number, spoils the tiles that it is in.
- *
- * The files that are compiled for one instruction set use no function of the standard library: if
- * one is inline, the linker could take what was compiled for AVX-512 for all.
  */
-#ifndef DNNL_BYOC_ENGINE_WINOGRAD_WINOGRAD_H_
-#define DNNL_BYOC_ENGINE_WINOGRAD_WINOGRAD_H_
+#ifndef DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_H_
+#define DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_H_
 
-#include <cstdint>
+#include "image.h"
 
 namespace dnnl_byoc {
 namespace winograd {
 
-/*! \brief An image (N, C, H, W) whose channels come in vectors; strides in elements. */
-struct Image {
-  int64_t height, width;
-  int64_t batch_stride, vector_stride, row_stride, column_stride;
-};
+using kernels::Image;
 
 /*! \brief The matrices, one for each of the n n' elements of a tile: a row for each tile. */
 struct Matrices {
@@ -61,13 +54,12 @@ struct SrcTransform {
   Matrices matrices;
 };
 
-/*! \brief Products → A^T products A', then + bias, + addend, and a (leaky) ReLU if asked for. */
+/*! \brief Products → A^T products A', and what ends a convolution. */
 struct DstTransform {
   Tiling tiling;
   Matrices matrices;
   Image dst;
-  bool relu;
-  float negative_slope;
+  kernels::Activation activation;
 };
 
 /*! \brief r × r'. */
@@ -97,9 +89,6 @@ struct Functions {
               void* dst);
 };
 
-/*! \brief The widths of vectors that there are functions for, in floats. */
-constexpr int kAvx2Vector = 8, kAvx512Vector = 16;
-
 /*! \param tile m along the sides of the kernel that are longer than 1: 2 or 4. */
 Functions avx2_functions(int tile, const KernelSize& kernel, const DataTypes& dtypes);
 Functions avx512_functions(int tile, const KernelSize& kernel, const DataTypes& dtypes);
@@ -118,4 +107,4 @@ void transform_weights(int tile, const KernelSize& kernel, int64_t out_channels,
 
 }  // namespace winograd
 }  // namespace dnnl_byoc
-#endif  // DNNL_BYOC_ENGINE_WINOGRAD_WINOGRAD_H_
+#endif  // DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_H_

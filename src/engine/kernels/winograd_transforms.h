@@ -1,55 +1,22 @@
 /*!
- * \file transforms.h
+ * \file winograd_transforms.h
  * \brief The transforms of src and dst, for the files that are compiled for one instruction set.
- *
- * V is the number of floats in a vector, that is of channels that are computed at once. All is in
- * an unnamed namespace: what two files compile for two instruction sets must not be merged.
  */
-#ifndef DNNL_BYOC_ENGINE_WINOGRAD_TRANSFORMS_H_
-#define DNNL_BYOC_ENGINE_WINOGRAD_TRANSFORMS_H_
+#ifndef DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_TRANSFORMS_H_
+#define DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_TRANSFORMS_H_
 
+#include "vectors.h"
 #include "winograd.h"
 
 namespace dnnl_byoc {
 namespace winograd {
 namespace {
 
-/*! \brief The upper half of a float. */
-struct Bf16 {
-  uint16_t bits;
-};
-
-template <int V>
-struct Lanes {
-  typedef float Floats __attribute__((vector_size(V * sizeof(float))));
-  typedef float Unaligned __attribute__((vector_size(V * sizeof(float)), aligned(4), may_alias));
-  typedef uint32_t Bits __attribute__((vector_size(V * sizeof(uint32_t))));
-  typedef uint16_t Halves __attribute__((vector_size(V * sizeof(uint16_t)), aligned(2), may_alias));
-};
-
-template <int V>
-struct VectorOf {
-  using Type = typename Lanes<V>::Floats;
-  using Unaligned = typename Lanes<V>::Unaligned;
-  using Bits = typename Lanes<V>::Bits;
-  using Halves = typename Lanes<V>::Halves;
-
-  static Type load(const float* p) { return *reinterpret_cast<const Unaligned*>(p); }
-  static void store(float* p, Type v) { *reinterpret_cast<Unaligned*>(p) = v; }
-
-  static Type load(const Bf16* p) {
-    const Halves halves = *reinterpret_cast<const Halves*>(p);
-    return (Type)(__builtin_convertvector(halves, Bits) << 16);
-  }
-
-  /*! \brief Rounds to the nearest, of two to the even one; what is no number stays none. */
-  static void store(Bf16* p, Type v) {
-    const Bits bits = (Bits)v;
-    const Bits rounded = bits + 0x7fff + (bits >> 16 & 1);
-    const Bits result = v == v ? rounded : bits | 0x400000;
-    *reinterpret_cast<Halves*>(p) = __builtin_convertvector(result >> 16, Halves);
-  }
-};
+using kernels::Bf16;
+using kernels::clip;
+using kernels::Extent;
+using kernels::Finish;
+using kernels::VectorOf;
 
 /*! \brief m results out of n inputs along one side of a tile. */
 template <int M, int N>
@@ -144,24 +111,6 @@ struct OneDimension<V, Side<1, 1>> {
   static void dst(const Vector (&x)[1], Vector (&y)[1]) { y[0] = x[0]; }
 };
 
-/*! \brief The part of a tile that lies in the image: rows and columns from first to last - 1. */
-struct Extent {
-  int first_row, last_row, first_column, last_column;
-
-  bool holds(int row, int column) const {
-    return row >= first_row && row < last_row && column >= first_column && column < last_column;
-  }
-};
-
-/*! \brief Which of a tile's `edge` elements from `start` on lie in 0 … size - 1. */
-void clip(int64_t start, int64_t size, int edge, int* first, int* last) {
-  const auto within = [edge](int64_t i) {
-    return static_cast<int>(i < 0 ? 0 : i > edge ? edge : i);
-  };
-  *first = within(-start);
-  *last = within(size - start);
-}
-
 /*! \param pixel The tile's first element, which may lie outside of the image. */
 template <int V, class H, class W, bool kWhole, class T>
 void transform_src_tile(const T* pixel, const Image& image, const Extent& inside, float* matrix,
@@ -215,23 +164,6 @@ void transform_src(const SrcTransform& s, const void* src, float* matrices) {
     }
 }
 
-/*! \brief What is added to each element, and what becomes of the sum. */
-template <int V>
-struct Finish {
-  using Vector = typename VectorOf<V>::Type;
-  Vector bias;
-  bool add, relu;
-  float negative_slope;
-
-  template <class T>
-  Vector operator()(Vector y, const T* addend) const {
-    y += bias;
-    if (add) y += VectorOf<V>::load(addend);
-    if (relu) y = y > 0 ? y : negative_slope != 0 ? negative_slope * y : Vector{};
-    return y;
-  }
-};
-
 /*! \param addend, pixel The tile's first element. */
 template <int V, class H, class W, bool kWhole, class T>
 void transform_dst_tile(const float* matrix, int64_t matrix_stride, const Finish<V>& finish,
@@ -265,8 +197,7 @@ void transform_dst(const DstTransform& d, const float* matrices, const float* bi
     for (int64_t channels = 0; channels < tiling.channel_vectors; ++channels) {
       const int64_t image = (tiling.first_row + line) / tiling.rows_per_image;
       const int64_t row = (tiling.first_row + line) % tiling.rows_per_image;
-      Finish<V> finish{{}, addend != nullptr, d.relu, d.negative_slope};
-      if (bias) finish.bias = VectorOf<V>::load(bias + channels * V);
+      const Finish<V> finish(d.activation, bias ? bias + channels * V : nullptr, addend != nullptr);
       Extent inside;
       clip(row * H::m, d.dst.height, H::m, &inside.first_row, &inside.last_row);
       const int64_t offset_of_row = image * d.dst.batch_stride + channels * d.dst.vector_stride +
@@ -323,4 +254,4 @@ Functions functions(int tile, const KernelSize& kernel, const DataTypes& dtypes)
 }  // namespace
 }  // namespace winograd
 }  // namespace dnnl_byoc
-#endif  // DNNL_BYOC_ENGINE_WINOGRAD_TRANSFORMS_H_
+#endif  // DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_TRANSFORMS_H_

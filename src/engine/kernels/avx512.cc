@@ -1,0 +1,36 @@
+#include <immintrin.h>
+
+#include "grouped_convolution.h"
+#include "winograd_transforms.h"
+
+namespace dnnl_byoc {
+namespace {
+
+struct Avx512 {
+  static constexpr int V = kernels::kAvx512Vector;
+  static constexpr int results(int) { return 8; }
+
+  template <int kGroup, int in>
+  static kernels::VectorOf<V>::Type spread(kernels::VectorOf<V>::Type x) {
+    // Masked: of the others, GCC 12 warns that they leave a register undefined.
+    constexpr __mmask16 all = 0xffff;
+    if constexpr (kGroup == 4) return _mm512_maskz_permute_ps(all, x, in * 0x55);
+    constexpr int a = in, b = 8 + in;
+    const __m512i from = _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
+    return _mm512_maskz_permutexvar_ps(all, from, x);
+  }
+};
+
+}  // namespace
+
+winograd::Functions winograd::avx512_functions(int tile, const KernelSize& kernel,
+                                               const DataTypes& dtypes) {
+  return functions<Avx512::V>(tile, kernel, dtypes);
+}
+
+grouped::Function grouped::avx512_function(int64_t group, int64_t stride) {
+  if (group == 4) return function_of<Avx512, 4>(stride);
+  return group == 8 ? function_of<Avx512, 8>(stride) : nullptr;
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,51 @@
+#include "ending.h"
+
+#include "../isa.h"
+#include "weights.h"
+
+namespace dnnl_byoc {
+
+kernels::Image image_of(const memory::desc& md) {
+  const auto shape = md.get_dims(), strides = md.get_strides();
+  const bool blocked = md.get_inner_nblks() > 0;
+  return {shape[2],   shape[3],  strides[0], blocked ? strides[1] : channel_block(),
+          strides[2], strides[3]};
+}
+
+std::optional<Ending> ending_of(const PlanBuilder& b, const Node& node,
+                                const memory::dims& dst_shape) {
+  Ending found;
+  for (const PostOp& op : node.post_ops) {
+    if (found.activation.relu) return std::nullopt;
+    if (op.alg == dnnl::algorithm::eltwise_relu) {
+      found.activation = {true, op.alpha};
+    } else if (op.alg == dnnl::algorithm::binary_add && found.addend < 0 &&
+               b.shape(op.src1) == dst_shape) {
+      found.addend = op.src1;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return found;
+}
+
+BoundEnding bind_ending(PlanBuilder& b, const Node& node, const Ending& ending,
+                        const memory::desc& dst_md) {
+  BoundEnding bound = {-1, {}, ""};
+  if (node.inputs.size() == 3)
+    bound.operands.emplace_back(DNNL_ARG_BIAS,
+                                b.require(node.inputs[2], bias_md(b, node, dst_md.get_dims()[1])));
+  if (ending.addend >= 0) {
+    const bool in_place = b.may_overwrite(ending.addend);
+    const int addend = b.require(ending.addend, dst_md);
+    bound.operands.emplace_back(DNNL_ARG_SRC_1, addend);
+    if (in_place) bound.dst = b.define_in(node.output, dst_md, addend);
+    bound.post_ops = in_place ? "sum" : "binary_add";
+  }
+  if (bound.dst < 0) bound.dst = b.define(node.output, dst_md);
+  if (ending.activation.relu)
+    bound.post_ops += bound.post_ops.empty() ? "eltwise_relu" : "+eltwise_relu";
+  return bound;
+}
+
+}  // namespace dnnl_byoc

@@ -1,0 +1,43 @@
+/*!
+ * \file ending.h
+ * \brief What our own convolutions have in common: images, and what they are ended with.
+ */
+#ifndef DNNL_BYOC_ENGINE_OPS_ENDING_H_
+#define DNNL_BYOC_ENGINE_OPS_ENDING_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../kernels/image.h"
+#include "op.h"
+
+namespace dnnl_byoc {
+
+/*! \brief A layout that is channels-last, or in blocks of channel_block() channels. */
+kernels::Image image_of(const memory::desc& md);
+
+/*! \brief An addition of a whole tensor, a ReLU, or both in this order. */
+struct Ending {
+  int addend = -1;  // tensor
+  kernels::Activation activation = {};
+};
+
+/*! \brief That of a node; none if its post-ops are others. */
+std::optional<Ending> ending_of(const PlanBuilder& b, const Node& node,
+                                const memory::dims& dst_shape);
+
+/*! \brief The values that a kernel ends with. */
+struct BoundEnding {
+  int dst;
+  std::vector<std::pair<int, int>> operands;  // the bias and the addend, if there are any
+  std::string post_ops;
+};
+
+/*! \brief Defines a node's result: in the memory of the addend, where that may be overwritten. */
+BoundEnding bind_ending(PlanBuilder& b, const Node& node, const Ending& ending,
+                        const memory::desc& dst_md);
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_OPS_ENDING_H_

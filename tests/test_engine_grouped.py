@@ -1,0 +1,168 @@
+"""3 × 3 convolutions of groups narrower than a vector: the same numbers, and only where it applies.
+
+In each layout they stand between two convolutions that agree on it.
+"""
+
+import pytest
+from engine_graph import Graph, binary, build_info, check, eltwise, relu, run_python
+
+VECTOR = {"AVX2": 8}.get(build_info()["isa"], 16)
+GROUPS = [4] if VECTOR == 8 else [4, 8]
+CHANNELS = 32
+
+pytestmark = pytest.mark.skipif(
+    build_info()["isa"] in ("SSE41", "AVX"), reason="the kernels need AVX2"
+)
+
+
+def grouped(graph, x, group=4, channels=CHANNELS, kernel=(3, 3), bias=True, out=None, **attrs):
+    out = out or channels
+    return graph.convolution(
+        x,
+        (out, group, *kernel),
+        graph.constant(out) if bias else None,
+        groups=channels // group,
+        **{"padding_l": [size // 2 for size in kernel], **attrs},
+    )
+
+
+def between(make, shape=(1, CHANNELS, 9, 11), out=None):
+    """Return a graph with `make(graph, x)` between two convolutions."""
+    graph = Graph()
+    x = graph.convolution(graph.input(*shape), (shape[1], shape[1], *(1 for _ in shape[2:])))
+    y = make(graph, x)
+    graph.output(graph.convolution(y, (16, out or shape[1], *(1 for _ in shape[2:]))))
+    return graph
+
+
+def step_of(graph, layout="blocked"):
+    """Check a graph, and return the step of its grouped convolution."""
+    tuned = graph.tune(layout) if layout else graph
+    (step,) = (step for step in check(tuned).steps if step["impl"] == "grouped")
+    assert step["kind"] == "convolution"
+    return step
+
+
+@pytest.mark.parametrize("layout", ["blocked", "channels_last"])
+@pytest.mark.parametrize("strides", [[1, 1], [2, 2], [1, 2], [3, 1]])
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(
+    ("shape", "padding_l", "padding_r"),
+    [
+        ((1, 32, 8, 8), 1, 1),
+        ((1, 48, 9, 11), 1, 1),
+        ((3, 32, 7, 27), 1, 1),  # a batch; rows of more than a tile
+        ((2, 32, 10, 6), 0, 0),
+        ((1, 32, 5, 19), [2, 0], [0, 2]),
+        ((1, 32, 4, 4), 3, 4),  # results of nothing but padding
+        ((1, 32, 3, 3), 0, 0),  # one result
+        ((1, 32, 1, 2), 1, 1),
+    ],
+)
+def test_shapes(shape, padding_l, padding_r, group, strides, layout):
+    def make(graph, x):
+        return grouped(
+            graph, x, group, shape[1], strides=strides, padding_l=padding_l, padding_r=padding_r
+        )
+
+    step_of(between(make, shape), layout)
+
+
+@pytest.mark.parametrize("layout", ["blocked", "channels_last"])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("alpha", [None, 0.0, 0.25])
+@pytest.mark.parametrize("addend", [None, "dies", "lives"])
+@pytest.mark.parametrize("group", GROUPS)
+def test_post_ops(group, addend, alpha, bias, layout):
+    def make(graph, x):
+        post_ops = []
+        if addend:
+            other = graph.convolution(x, (CHANNELS, CHANNELS, 1, 1))
+            if addend == "lives":
+                graph.output(other)
+            post_ops.append(binary("add", other))
+        if alpha is not None:
+            post_ops.append(relu(alpha))
+        return grouped(graph, x, group, bias=bias, padding_r=1, post_ops=post_ops)
+
+    expected = {None: [], "dies": ["sum"], "lives": ["binary_add"]}[addend]
+    expected += [] if alpha is None else ["eltwise_relu"]
+    assert step_of(between(make), layout)["post_ops"] == "+".join(expected)
+
+
+def test_results_go_into_a_concat():
+    graph = Graph()
+    x = graph.convolution(graph.input(2, CHANNELS, 9, 8), (CHANNELS, CHANNELS, 1, 1))
+    y = grouped(graph, x, padding_r=1)
+    z = graph.node("concat", [y, graph.convolution(x, (16, CHANNELS, 1, 1))], axis=1)
+    graph.output(graph.convolution(z, (16, CHANNELS + 16, 1, 1)))
+    step_of(graph)
+
+
+def test_the_caller_s_tensors():
+    """Inputs and outputs are bound anew for each run; and batches in chunks, and sizes unknown."""
+    graph = Graph()
+    x = graph.convolution(graph.input(3, CHANNELS, 6, 6), (CHANNELS, CHANNELS, 1, 1))
+    graph.output(grouped(graph, x))
+    step_of(graph, layout=None)
+
+
+NEAR_MISSES = {
+    "groups of 2": lambda g, x: grouped(g, x, 2),
+    "groups of 16": lambda g, x: grouped(g, x, 16),
+    "no groups": lambda g, x: grouped(g, x, CHANNELS),
+    "depthwise": lambda g, x: grouped(g, x, 1),
+    "more results than data": lambda g, x: grouped(g, x, out=2 * CHANNELS),
+    "5 x 5": lambda g, x: grouped(g, x, kernel=(5, 5)),
+    "1 x 1": lambda g, x: grouped(g, x, kernel=(1, 1)),
+    "3 x 1": lambda g, x: grouped(g, x, kernel=(3, 1)),
+    "strides of 3": lambda g, x: grouped(g, x, strides=3),
+    "dilation": lambda g, x: grouped(g, x, dilation=2),
+    "another post-op": lambda g, x: grouped(g, x, post_ops=[eltwise("clip", 0.0, 6.0)]),
+    "an addition after": lambda g, x: grouped(
+        g, x, padding_r=1, post_ops=[relu(), binary("add", x)]
+    ),
+    "a broadcast addition": lambda g, x: grouped(
+        g, x, post_ops=[binary("add", g.constant(1, CHANNELS, 1, 1))]
+    ),
+    "given weights": lambda g, x: g.convolution(
+        x, g.input(CHANNELS, 4, 3, 3), groups=CHANNELS // 4
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", ["blocked", "channels_last"])
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_near_misses(name, layout):
+    out = 2 * CHANNELS if "more" in name else CHANNELS
+    steps = check(between(NEAR_MISSES[name], out=out).tune(layout)).steps
+    assert "grouped" not in [step["impl"] for step in steps]
+
+
+def test_channels_that_are_no_whole_vectors():
+    graph = between(lambda g, x: grouped(g, x, channels=20), (1, 20, 9, 11))
+    assert "grouped" not in [step["impl"] for step in check(graph.tune("blocked")).steps]
+
+
+def test_other_dimensions():
+    for size in ((9,), (5, 5, 5)):
+        kernel = (3,) * len(size)
+        graph = between(lambda g, x, k=kernel: grouped(g, x, kernel=k), (1, CHANNELS, *size))
+        assert "grouped" not in [step["impl"] for step in check(graph.tune("blocked")).steps]
+
+
+@pytest.mark.skipif(VECTOR == 8, reason="this processor has no more than AVX2 here")
+@pytest.mark.parametrize("what", ["test_shapes", "test_post_ops or test_near_misses"])
+def test_avx2(what):
+    code = f"import pytest; raise SystemExit(pytest.main(['-q', {__file__!r}, '-k', {what!r}]))"
+    process = run_python(code, ONEDNN_MAX_CPU_ISA="AVX2")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert " passed" in process.stdout
+
+
+@pytest.mark.skipif(build_info()["isa"] != "AVX512_CORE_BF16", reason="needs AVX-512 BF16")
+def test_a_lower_precision_is_for_onednn():
+    graph = between(lambda g, x: grouped(g, x))
+    graph.precision = "bf16"
+    steps = check(graph.tune("blocked"), 3e-2).steps
+    assert "grouped" not in [step["impl"] for step in steps]
