@@ -146,8 +146,8 @@ def test_convolution_with_given_weights(what):
 @pytest.mark.parametrize("layout", ["any", "channels_last", "blocked"])
 @pytest.mark.parametrize(("groups", "outputs"), [(32, 4), (32, 8), (8, 4), (8, 16)])
 def test_narrow_groups(groups, outputs, layout):
-    """Several are computed as one, with zeros between: oneDNN has nothing fast for less than a
-    vector of channels."""
+    """By a kernel of ours, or several as one with zeros between: oneDNN has nothing fast for less
+    than a vector of channels."""
     channels = 4
     graph = Graph()
     x = graph.convolution(graph.input(2, 3, 9, 8), (groups * channels, 3, 1, 1))

@@ -6,7 +6,7 @@ In each layout they stand between two convolutions that agree on it.
 import pytest
 from engine_graph import Graph, binary, build_info, check, eltwise, relu, run_python
 
-VECTOR = {"AVX2": 8}.get(build_info()["isa"], 16)
+VECTOR = 8 if build_info()["isa"].startswith("AVX2") else 16
 GROUPS = [4] if VECTOR == 8 else [4, 8]
 CHANNELS = 32
 
@@ -92,19 +92,44 @@ def test_post_ops(group, addend, alpha, bias, layout):
 
 def test_results_go_into_a_concat():
     graph = Graph()
-    x = graph.convolution(graph.input(2, CHANNELS, 9, 8), (CHANNELS, CHANNELS, 1, 1))
-    y = grouped(graph, x, padding_r=1)
-    z = graph.node("concat", [y, graph.convolution(x, (16, CHANNELS, 1, 1))], axis=1)
+    x = graph.convolution(graph.input(1, CHANNELS, 9, 8), (CHANNELS, CHANNELS, 1, 1))
+    other = graph.convolution(x, (CHANNELS, CHANNELS, 1, 1))
+    y = grouped(graph, x, padding_r=1, post_ops=[binary("add", other)])
+    z = graph.node("concat", [graph.convolution(x, (16, CHANNELS, 1, 1)), y], axis=1)
     graph.output(graph.convolution(z, (16, CHANNELS + 16, 1, 1)))
-    step_of(graph)
+    assert step_of(graph)["post_ops"] == "sum"
+    steps = check(graph.tune("blocked")).steps
+    assert "concat" not in [step["kind"] for step in steps]
 
 
-def test_the_caller_s_tensors():
-    """Inputs and outputs are bound anew for each run; and batches in chunks, and sizes unknown."""
+def test_batches_in_chunks_and_sizes_unknown():
     graph = Graph()
     x = graph.convolution(graph.input(3, CHANNELS, 6, 6), (CHANNELS, CHANNELS, 1, 1))
     graph.output(grouped(graph, x))
     step_of(graph, layout=None)
+
+
+@pytest.mark.parametrize("strides", [1, 2])
+def test_the_caller_s_tensors(strides):
+    """Inputs and outputs, channels last here, are bound anew for each run."""
+    graph = Graph()
+    x = graph.node("transpose", [graph.input(2, 6, 9, CHANNELS)], axes=[0, 3, 1, 2])
+    y = grouped(graph, x, strides=strides)
+    graph.output(graph.node("transpose", [y], axes=[0, 2, 3, 1]))
+    steps = check(graph.tune("channels_last"))
+    assert "grouped" in [step["impl"] for step in steps.steps]
+    assert steps.profile["reorders"] == 0
+
+
+def test_shared_weights():
+    """They are arranged for the one, and put together with zeros for the other."""
+    graph = Graph()
+    weights = graph.constant(CHANNELS, 4, 3, 3)
+    x = graph.convolution(graph.input(1, CHANNELS, 9, 8), (CHANNELS, CHANNELS, 1, 1))
+    for dilation in (1, 2):
+        x = graph.convolution(x, weights, groups=8, padding_l=1, padding_r=1, dilation=dilation)
+    graph.output(graph.convolution(x, (16, CHANNELS, 1, 1)))
+    step_of(graph)
 
 
 NEAR_MISSES = {
@@ -139,8 +164,15 @@ def test_near_misses(name, layout):
     assert "grouped" not in [step["impl"] for step in steps]
 
 
-def test_channels_that_are_no_whole_vectors():
-    graph = between(lambda g, x: grouped(g, x, channels=20), (1, 20, 9, 11))
+@pytest.mark.parametrize("channels", [20, 24] if VECTOR == 16 else [20])
+def test_channels_that_are_no_whole_vectors(channels):
+    graph = between(lambda g, x: grouped(g, x, channels=channels), (1, channels, 9, 11))
+    assert "grouped" not in [step["impl"] for step in check(graph.tune("blocked")).steps]
+
+
+@pytest.mark.skipif(VECTOR == 16, reason="here, they are narrower than a vector")
+def test_groups_of_a_vector():
+    graph = between(lambda g, x: grouped(g, x, 8))
     assert "grouped" not in [step["impl"] for step in check(graph.tune("blocked")).steps]
 
 
@@ -152,7 +184,7 @@ def test_other_dimensions():
 
 
 @pytest.mark.skipif(VECTOR == 8, reason="this processor has no more than AVX2 here")
-@pytest.mark.parametrize("what", ["test_shapes", "test_post_ops or test_near_misses"])
+@pytest.mark.parametrize("what", ["shapes", "post_ops", "near_misses or groups_of_a_vector"])
 def test_avx2(what):
     code = f"import pytest; raise SystemExit(pytest.main(['-q', {__file__!r}, '-k', {what!r}]))"
     process = run_python(code, ONEDNN_MAX_CPU_ISA="AVX2")
@@ -160,7 +192,6 @@ def test_avx2(what):
     assert " passed" in process.stdout
 
 
-@pytest.mark.skipif(build_info()["isa"] != "AVX512_CORE_BF16", reason="needs AVX-512 BF16")
 def test_a_lower_precision_is_for_onednn():
     graph = between(lambda g, x: grouped(g, x))
     graph.precision = "bf16"

@@ -6,7 +6,7 @@ memory ConstantPool::get(const Plan::Repack& repack, const std::function<memory(
   std::lock_guard<std::mutex> lock(mutex_);
   auto& layouts = constants_[repack.tensor];
   for (const auto& [other, constant] : layouts)
-    // A tensor is made of its constant in one way; Winograd's tiles differ in the shape.
+    // What is made of a tensor in different ways differs in the shape.
     if (other.source == repack.source && other.offset == repack.offset &&
         other.view == repack.view && other.md == repack.md && !other.transform == !repack.transform)
       return constant;

@@ -1,6 +1,6 @@
 /*!
  * \file kernel.h
- * \brief The work of a step that oneDNN has no primitive for.
+ * \brief The work of a step that a kernel of our own does, not a primitive of oneDNN's.
  */
 #ifndef DNNL_BYOC_ENGINE_KERNEL_H_
 #define DNNL_BYOC_ENGINE_KERNEL_H_

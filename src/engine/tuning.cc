@@ -88,7 +88,7 @@ Graph measured_graph(const Choices& choices, const Graph& graph) {
   return choices.chunk ? *trial_of(graph, choices.chunk) : graph;
 }
 
-/*! \brief The name of oneDNN's implementation of a node; empty if it is run in another way. */
+/*! \brief The name of a node's implementation; empty if it is run by Winograd's algorithm. */
 std::string implementation_of(int node, const Graph& graph, const Plan& plan) {
   for (const Step& step : plan.steps())
     if (step.node == node && step.kind == graph.nodes[node].kind) return step.impl();

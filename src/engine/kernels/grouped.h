@@ -20,7 +20,7 @@ constexpr int64_t kKernel = 3;  // along both sides
 struct Convolution {
   kernels::Image src, dst;
   int64_t batch, channel_vectors;
-  int64_t row_stride;  // rows of src from one of dst to the next
+  int64_t row_step;  // rows of src from one of dst to the next
   int64_t padding_top, padding_left;
   kernels::Activation activation;
 };

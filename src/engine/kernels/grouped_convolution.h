@@ -81,7 +81,7 @@ void convolve(const Convolution& c, const float* src, const float* weights, cons
                                addend != nullptr);
         const float* w = weights + channels * kKernel * kGroup * kKernel * V;
         Extent inside;
-        const int64_t y = row * c.row_stride - c.padding_top;
+        const int64_t y = row * c.row_step - c.padding_top;
         clip(y, c.src.height, kKernel, &inside.first_row, &inside.last_row);
         const float* pixels = src + image * c.src.batch_stride + channels * c.src.vector_stride +
                               y * c.src.row_stride;

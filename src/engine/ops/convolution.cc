@@ -16,7 +16,7 @@ namespace {
  *
  * oneDNN has fast grouped convolutions for whole vectors of channels. It leaves a ResNeXt's groups
  * of four to a matrix product each, with AVX2 ten times slower than twice the multiplications, half
- * of them with zero.
+ * of them with zero. That is for what build_grouped() does not do, such as lower precisions.
  */
 memory::dim groups_to_merge(const memory::dims& grouped) {
   constexpr memory::dim kMost = 4;  // with more, the zeros cost what the vectors save
