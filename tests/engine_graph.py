@@ -609,6 +609,22 @@ def assert_close(got, expected, tolerance=1e-5):
             )
 
 
+def addition_and_relu(graph, x, channels, addend, alpha):
+    """Return the post-ops of a convolution of x: both, either, or none.
+
+    What is added is of x, too; it "dies" or "lives" on. A slope of None is for no ReLU.
+    """
+    post_ops = []
+    if addend:
+        other = graph.convolution(x, (channels, channels, 1, 1))
+        if addend == "lives":
+            graph.output(other)
+        post_ops.append(binary("add", other))
+    if alpha is not None:
+        post_ops.append(relu(alpha))
+    return post_ops
+
+
 def check(graph, tolerance=1e-5):
     """Run a Graph, compare with the reference, and return its engine and its profile.
 

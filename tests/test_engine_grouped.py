@@ -4,7 +4,16 @@ In each layout they stand between two convolutions that agree on it.
 """
 
 import pytest
-from engine_graph import Graph, binary, build_info, check, eltwise, relu, run_python
+from engine_graph import (
+    Graph,
+    addition_and_relu,
+    binary,
+    build_info,
+    check,
+    eltwise,
+    relu,
+    run_python,
+)
 
 VECTOR = 8 if build_info()["isa"].startswith("AVX2") else 16
 GROUPS = [4] if VECTOR == 8 else [4, 8]
@@ -75,14 +84,7 @@ def test_shapes(shape, padding_l, padding_r, group, strides, layout):
 @pytest.mark.parametrize("group", GROUPS)
 def test_post_ops(group, addend, alpha, bias, layout):
     def make(graph, x):
-        post_ops = []
-        if addend:
-            other = graph.convolution(x, (CHANNELS, CHANNELS, 1, 1))
-            if addend == "lives":
-                graph.output(other)
-            post_ops.append(binary("add", other))
-        if alpha is not None:
-            post_ops.append(relu(alpha))
+        post_ops = addition_and_relu(graph, x, CHANNELS, addend, alpha)
         return grouped(graph, x, group, bias=bias, padding_r=1, post_ops=post_ops)
 
     expected = {None: [], "dies": ["sum"], "lives": ["binary_add"]}[addend]

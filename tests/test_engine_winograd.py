@@ -8,6 +8,7 @@ from engine_graph import (
     Engine,
     Graph,
     InvalidArgument,
+    addition_and_relu,
     binary,
     build_info,
     check,
@@ -157,14 +158,7 @@ def test_rounding(kernel, tile):
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (1, 3), (7, 1)])
 def test_post_ops(kernel, addend, alpha, bias, tile, layout):
     def make(graph, x):
-        post_ops = []
-        if addend:
-            other = graph.convolution(x, (CHANNELS, CHANNELS, 1, 1))
-            if addend == "lives":
-                graph.output(other)
-            post_ops.append(binary("add", other))
-        if alpha is not None:
-            post_ops.append(relu(alpha))
+        post_ops = addition_and_relu(graph, x, CHANNELS, addend, alpha)
         return convolution(graph, x, kernel=kernel, bias=bias, post_ops=post_ops)
 
     check_winograd(*between(make), tile, layout)

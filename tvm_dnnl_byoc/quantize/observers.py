@@ -107,8 +107,8 @@ class MeanSquaredError(_Histogram):
         return min(self._limit, self._best_end(levels, _squared_error) * self._width)
 
 
-class Means:
-    """The mean of each channel.
+class _ByChannel:
+    """What is remembered of each channel.
 
     Parameters
     ----------
@@ -118,13 +118,22 @@ class Means:
 
     def __init__(self, axis: int):
         self._axis = axis
+
+    def _others(self, values: np.ndarray) -> tuple[int, ...]:
+        return tuple(i for i in range(values.ndim) if i != self._axis)
+
+
+class Means(_ByChannel):
+    """The mean of each channel."""
+
+    def __init__(self, axis: int):
+        super().__init__(axis)
         self._inputs = 0
         self._sum: np.ndarray | float = 0.0
 
     def update(self, values: np.ndarray) -> None:
         """Look at the tensor for one more input."""
-        others = tuple(i for i in range(values.ndim) if i != self._axis)
-        self._sum = self._sum + values.mean(others, dtype=np.float64)
+        self._sum = self._sum + values.mean(self._others(values), dtype=np.float64)
         self._inputs += 1
 
     def of_channels(self) -> list[float]:
@@ -132,23 +141,17 @@ class Means:
         return to_six_digits(self._sum / self._inputs)
 
 
-class Ranges:
-    """The largest absolute value of each channel.
-
-    Parameters
-    ----------
-    axis : int
-        That of the channels.
-    """
+class Ranges(_ByChannel):
+    """The largest absolute value of each channel."""
 
     def __init__(self, axis: int):
-        self._axis = axis
+        super().__init__(axis)
         self.largest: np.ndarray | float = 0.0
 
     def update(self, values: np.ndarray) -> None:
         """Look at the tensor for one more input."""
-        others = tuple(i for i in range(values.ndim) if i != self._axis)
-        self.largest = np.maximum(self.largest, np.abs(values).max(others).astype(np.float64))
+        largest = np.abs(values).max(self._others(values)).astype(np.float64)
+        self.largest = np.maximum(self.largest, largest)
 
 
 Observer = MinMax | Means | Ranges
