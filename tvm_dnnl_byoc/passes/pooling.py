@@ -24,7 +24,7 @@ from .affine import CONVOLUTIONS, per_channel
 from .dataflow import count_uses, rewrite, with_body
 
 _WINDOWS = {f"nn.avg_pool{dims}d" for dims in (1, 2, 3)}
-_AVERAGES = _WINDOWS | {"nn.global_avg_pool2d", *(f"nn.adaptive_avg_pool{d}d" for d in (1, 2, 3))}
+AVERAGES = _WINDOWS | {"nn.global_avg_pool2d", *(f"nn.adaptive_avg_pool{d}d" for d in (1, 2, 3))}
 
 
 def averaged_first(new: Expr, old: Expr, uses: Mapping[Expr, int]) -> Expr | None:
@@ -49,7 +49,7 @@ def averaged_first(new: Expr, old: Expr, uses: Mapping[Expr, int]) -> Expr | Non
         None if it is no such average, if something else reads what is averaged, or if oneDNN does
         not run the average.
     """
-    if op_name(new) not in _AVERAGES or uses[new.args[0]] != 1:
+    if op_name(new) not in AVERAGES or uses[new.args[0]] != 1:
         return None
     conv, bias = new.args[0], None
     if op_name(conv) == "add" and uses[conv.args[0]] == 1:
@@ -118,9 +118,9 @@ def _channels(conv: Expr) -> tuple[int, int] | None:
     steps = [*map(int, attrs.strides)] + [int(size) + 1 for size in attrs.padding]
     if not all(map(str.isalpha, layouts)) or attrs.out_layout not in ("", layouts[0]):
         return None
-    if attrs.groups != 1 or set(steps) != {1} or array_of(conv.args[1]) is None:
+    if attrs.groups != 1 or set(steps) != {1} or (weights := array_of(conv.args[1])) is None:
         return None
-    sizes = dict(zip(layouts[1], array_of(conv.args[1]).shape, strict=True))
+    sizes = dict(zip(layouts[1], weights.shape, strict=True))
     channels = (sizes.pop("I"), sizes.pop("O"))
     return channels if set(sizes.values()) == {1} else None
 

@@ -23,12 +23,12 @@ from ..passes.affine import (
     taps,
 )
 from ..passes.dataflow import count_uses, inputs_by_expr, rewrite
+from ..passes.pooling import AVERAGES
 from .layers import FoundLayer, FoundLayers
 
-# f(x / s) is f(x) / s.
-_AVERAGES = {f"nn.{kind}avg_pool{d}d" for kind in ("", "adaptive_") for d in (1, 2, 3)}
 _MAXIMA = {f"nn.max_pool{dims}d" for dims in (1, 2, 3)}
-_LET_THROUGH = {"nn.relu", "nn.leaky_relu", "nn.global_avg_pool2d", *_AVERAGES, *_MAXIMA}
+# f(x / s) is f(x) / s.
+_LET_THROUGH = {"nn.relu", "nn.leaky_relu", *AVERAGES, *_MAXIMA}
 # The most that two channels' ranges are taken to differ: what was hardly seen may come.
 _LEAST = 1e-2
 
