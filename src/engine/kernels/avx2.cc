@@ -1,5 +1,6 @@
 #include <immintrin.h>
 
+#include "average_pooling.h"
 #include "grouped_convolution.h"
 #include "winograd_transforms.h"
 
@@ -15,6 +16,22 @@ struct Avx2 {
     static_assert(kGroup == 4, "the groups of one lane");
     return _mm256_permute_ps(x, in * 0x55);
   }
+
+  using Ints = __m256i;
+
+  static __m128i widen(const uint8_t* p) {
+    return _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static __m128i widen(const int8_t* p) {
+    return _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static void store_lowest(void* p, Ints x) {
+    const __m256i lowest = _mm256_set1_epi32(0x0c080400);
+    const __m256i lanes = _mm256_shuffle_epi8(x, lowest);  // four bytes of each, repeated
+    _mm_storel_epi64(
+        static_cast<__m128i*>(p),
+        _mm_unpacklo_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1)));
+  }
 };
 
 }  // namespace
@@ -27,5 +44,7 @@ winograd::Functions winograd::avx2_functions(int tile, const KernelSize& kernel,
 grouped::Function grouped::avx2_function(int64_t group, int64_t stride) {
   return group == 4 ? function_of<Avx2, 4>(stride) : nullptr;
 }
+
+average::Function average::avx2_function(bool is_signed) { return function_of<Avx2>(is_signed); }
 
 }  // namespace dnnl_byoc

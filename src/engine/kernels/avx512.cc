@@ -1,5 +1,6 @@
 #include <immintrin.h>
 
+#include "average_pooling.h"
 #include "grouped_convolution.h"
 #include "winograd_transforms.h"
 
@@ -19,6 +20,16 @@ struct Avx512 {
     const __m512i from = _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
     return _mm512_maskz_permutexvar_ps(all, from, x);
   }
+
+  using Ints = __m512i;
+
+  static __m256i widen(const uint8_t* p) {
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static __m256i widen(const int8_t* p) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static void store_lowest(void* p, Ints x) { _mm512_mask_cvtepi32_storeu_epi8(p, 0xffff, x); }
 };
 
 }  // namespace
@@ -31,6 +42,10 @@ winograd::Functions winograd::avx512_functions(int tile, const KernelSize& kerne
 grouped::Function grouped::avx512_function(int64_t group, int64_t stride) {
   if (group == 4) return function_of<Avx512, 4>(stride);
   return group == 8 ? function_of<Avx512, 8>(stride) : nullptr;
+}
+
+average::Function average::avx512_function(bool is_signed) {
+  return function_of<Avx512>(is_signed);
 }
 
 }  // namespace dnnl_byoc

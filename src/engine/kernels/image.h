@@ -1,6 +1,6 @@
 /*!
  * \file image.h
- * \brief What our own convolutions read and write.
+ * \brief What our own kernels read and write.
  */
 #ifndef DNNL_BYOC_ENGINE_KERNELS_IMAGE_H_
 #define DNNL_BYOC_ENGINE_KERNELS_IMAGE_H_

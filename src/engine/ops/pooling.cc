@@ -1,6 +1,7 @@
 #include <map>
 #include <optional>
 
+#include "average.h"
 #include "post_ops.h"
 #include "spatial.h"
 
@@ -14,30 +15,36 @@ const std::map<std::string, dnnl::algorithm> kAlgorithms = {
 };
 
 /*!
- * \brief A mean of what numbers stand for, that a quantize alone reads, as that of the numbers.
+ * \brief An average of what numbers stand for, that a quantize alone reads, as that of the numbers.
  *
- * A mean of s · (q - z) is s · (mean(q) - z): an affine function of the numbers' own mean, which
- * oneDNN has from their exact sum before it rounds. Zeros of the padding stand for 0 only if z is
+ * An average of s · (q - z) is s · (average(q) - z): an affine function of the numbers' own, which
+ * is had from their exact sum before it is rounded. Zeros of the padding stand for 0 only if z is
  * 0.
  */
-std::optional<Node> mean_of_numbers(const PlanBuilder& b, const Node& node,
-                                    bool padded_with_zeros) {
+std::optional<NumbersAverage> average_of_numbers(const PlanBuilder& b, const Node& node,
+                                                 bool counts_padding) {
   const int src = node.inputs[0], numbers = b.numbers_of(src);
   const Node* quantizer = b.quantizer_of(node);
   if (numbers < 0 || !quantizer || !node.post_ops.empty()) return std::nullopt;
   const Quantization& from = b.quantization(src);
   const Quantization to = quantization_of(*quantizer, {});
   if (!from.is_per_tensor() || b.dtype(numbers) != to.dtype ||
-      (padded_with_zeros && from.has_zero_points()))
+      (counts_padding && from.has_zero_points()))
     return std::nullopt;
-  Node mean = node;
-  mean.inputs = {numbers};
-  mean.output = quantizer->output;
-  const float ratio = from.scales[0] / to.scales[0];
+  const float scale = from.scales[0] / to.scales[0];
   const float shift =
-      static_cast<float>(to.zero_points[0]) - static_cast<float>(from.zero_points[0]) * ratio;
-  mean.post_ops = {{PostOp::Kind::eltwise, dnnl::algorithm::eltwise_linear, ratio, shift}};
-  return mean;
+      static_cast<float>(to.zero_points[0]) - static_cast<float>(from.zero_points[0]) * scale;
+  return NumbersAverage{numbers, quantizer->output, counts_padding, scale, shift};
+}
+
+/*! \brief The same as a node, for oneDNN. */
+Node as_node(const Node& node, const NumbersAverage& average) {
+  Node result = node;
+  result.inputs = {average.src};
+  result.output = average.dst;
+  result.post_ops = {
+      {PostOp::Kind::eltwise, dnnl::algorithm::eltwise_linear, average.scale, average.shift}};
+  return result;
 }
 
 }  // namespace
@@ -64,11 +71,13 @@ void build_pooling(PlanBuilder& b, const Node& node) {
          {{DNNL_ARG_SRC, b.require(pooling.inputs[0], pd.src_desc())}});
   };
   if (alg->second != dnnl::algorithm::pooling_max) {
-    const bool zeros = alg->second == dnnl::algorithm::pooling_avg_include_padding;
-    if (const auto mean = mean_of_numbers(b, node, zeros)) {
+    const bool counts_padding = alg->second == dnnl::algorithm::pooling_avg_include_padding;
+    if (const auto average = average_of_numbers(b, node, counts_padding)) {
+      if (build_average(b, node, *average)) return;
+      const Node numbers = as_node(node, *average);
       const auto choice =
-          try_choose<Pd>(b, *mean, dst_shape, src_candidates(b, *mean, mean->inputs[0]), make);
-      if (choice.pd && !is_reference(choice.pd)) return run(*mean, choice);
+          try_choose<Pd>(b, numbers, dst_shape, src_candidates(b, numbers, average->src), make);
+      if (choice.pd && !is_reference(choice.pd)) return run(numbers, choice);
     }
   }
   run(node, choose<Pd>(b, node, dst_shape, src_candidates(b, node, node.inputs[0]), make));
