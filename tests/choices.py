@@ -11,7 +11,7 @@ import json
 import numpy as np
 import tvm
 from differential import Mismatch, compare, perturb
-from engine_graph import DTYPES, Engine, build_info, run
+from engine_graph import DTYPES, Engine, build_info, unwritten
 from graph_strategies import evaluate
 from helpers import module, op_names, random, region_functions
 from tvm import relay
@@ -70,16 +70,17 @@ def check(outputs):
     for function in region_functions(partitioned).values():
         found += op_names(function)
         region = tvm.get_global_func("tvm_dnnl_byoc.compile")(function)
-        found += _check_region(json.loads(region["get_graph"]()), _shapes(function.ret_type))
+        found += _check_region(json.loads(region["get_graph"]()), _results(function.ret_type))
     return found
 
 
-def _shapes(result):
+def _results(result):
+    """Return the shape and the data type of each result."""
     fields = result.fields if isinstance(result, relay.TupleType) else [result]
-    return [tuple(int(d) for d in field.shape) for field in fields]
+    return [(tuple(int(d) for d in field.shape), field.dtype) for field in fields]
 
 
-def _check_region(document, shapes):
+def _check_region(document, results):
     for tensor in document["constants"]:  # the layout is for the way that is not chosen
         tensor.pop("packed", None)
     document.pop("tuned", None)
@@ -88,18 +89,18 @@ def _check_region(document, shapes):
             _draw(tensor, seed, low, high)
             for seed, tensor in enumerate(document["inputs"] + document["constants"])
         ]
-        expected, _ = _evaluate(document, data, shapes)
+        expected, _ = _evaluate(document, data, results)
         if all(np.isfinite(array).all() for array in expected):
             break
     change = np.random.default_rng(0)
     perturbed = [
-        _evaluate(document, list(perturb(dict(enumerate(data)), change).values()), shapes)[0]
+        _evaluate(document, list(perturb(dict(enumerate(data)), change).values()), results)[0]
         for _ in range(2)
     ]
     found = []
     for way in ways(document):
         try:
-            actual, profile = _evaluate({**document, "tuned": way}, data, shapes)
+            actual, profile = _evaluate({**document, "tuned": way}, data, results)
             for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
                 compare(i, a, e, [p[i] for p in perturbed])
         except Exception as error:
@@ -129,12 +130,13 @@ def ways(document):
             yield {"isa": isa, "layout": "channels_last", "implementations": chosen}
 
 
-def _evaluate(document, data, shapes):
+def _evaluate(document, data, results):
     """Return the outputs, and the profile."""
     engine = Engine(document)
     data = [np.asarray(array) for array in data]  # NumPy makes numbers of arrays without axes
     inputs = data[: len(document["inputs"])]
     if document["constants"]:
         engine.set_constants(data[len(inputs) :])
-    outputs = run(engine, inputs, shapes)
+    outputs = [unwritten(*result) for result in results]
+    engine.run_into(inputs, outputs)
     return outputs, engine.profile()

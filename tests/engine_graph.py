@@ -587,12 +587,15 @@ def start(graph):
 
 
 def run(engine, inputs, shapes, dtype=np.float32):
-    """Run on arrays; return the outputs, which have the given shapes."""
-    # NaN, so that what the engine forgets to write is seen.
-    nothing = np.nan if np.dtype(dtype).kind == "f" else 77
-    outputs = [np.full(shape or (1,), nothing, dtype) for shape in shapes]
+    """Run on arrays; return the outputs, which have the given shapes and data type."""
+    outputs = [unwritten(shape, dtype) for shape in shapes]
     engine.run_into(inputs, outputs)
     return outputs
+
+
+def unwritten(shape, dtype):
+    """Return an array for an output, in which it is seen what the engine forgets to write."""
+    return np.full(shape or (1,), np.nan if np.dtype(dtype).kind == "f" else 77, dtype)
 
 
 def assert_close(got, expected, tolerance=1e-5):

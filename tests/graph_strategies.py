@@ -252,6 +252,22 @@ def _convolution(g):
     )
 
 
+def _narrow_groups(g):
+    """A convolution as a ResNeXt has it, of groups narrower than a vector, after one of none."""
+    x = g.source((4,))
+    channels = g.pick((16, 32))
+    w = g.weight((channels, g.shape(x)[1], 1, 1))
+    x = g.emit(f"relay.nn.conv2d({x}, {w}, channels={channels}, kernel_size=(1, 1))")
+    group = g.pick((4, 4, 8))
+    w = g.weight((channels, group, 3, 3))
+    strides = g.integer(1, 2), g.integer(1, 2)
+    padding = g.integer(1, 2), g.integer(1, 2), g.integer(1, 2), g.integer(1, 2)
+    g.emit(
+        f"relay.nn.conv2d({x}, {w}, strides={strides}, padding={padding}, "
+        f"groups={channels // group}, channels={channels}, kernel_size=(3, 3))"
+    )
+
+
 def _transposed_convolution(g):
     rank = g.pick((1, 2, 2, 3))
     space = _SPATIAL[3 - rank :]
@@ -761,6 +777,7 @@ def _other_dtype(g):
 # Convolutions and products more often: they take the others in.
 _KINDS = (
     *[_convolution] * 5,
+    _narrow_groups,
     *[_transposed_convolution] * 2,
     *[_dense, _matmul, _batch_matmul] * 2,
     *[_pooling] * 3,

@@ -38,6 +38,11 @@ def test_choices_run_image_by_image():
     assert choices.check([relay.nn.relu(y)]).count("chunks") == 9
 
 
+def test_results_of_another_dtype():
+    y = relay.nn.dense(var("x", 2, 3), const(5, 3))
+    assert "chunks" in choices.check([y, relay.expand_dims(var("z", 1, dtype="int8"), axis=0)])
+
+
 def test_a_wrong_choice_is_found(monkeypatch):
     def wrong(document):
         document["nodes"][0]["attrs"]["padding_l"] = [1, 0]

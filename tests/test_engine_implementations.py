@@ -35,9 +35,10 @@ def one_convolution():
 
 
 GRAPHS = [one_dense, one_matmul, one_convolution]
+ISAS = ["avx512_core", "avx2", "sse41"]
 KINDS = ["brgemm", "brg", "brgconv_1x1", "jit_1x1", "jit"]
 NAMES = [
-    *(f"{kind}:{isa}" for kind in KINDS for isa in ("avx512_core", "avx2", "sse41")),
+    *(f"{kind}:{isa}" for kind in KINDS for isa in ISAS),
     *("x64:gemm:jit", "gemm:jit:f32"),
 ]
 
@@ -70,6 +71,46 @@ def test_only_the_node_that_is_named():
     assert chosen == [first, "x64:gemm:jit"]
 
 
+def grouped():
+    """Return a convolution of groups for which there is a kernel of our own; and its node."""
+    graph = Graph()
+    x = graph.convolution(graph.input(1, 32, 23, 25), (32, 32, 1, 1))
+    x = graph.convolution(x, (32, 4, 3, 3), groups=8, padding_l=1, padding_r=1, post_ops=[relu()])
+    graph.output(graph.convolution(x, (32, 32, 1, 1)))
+    return graph, 1
+
+
+def average():
+    """Return an average of numbers for which there is one; and its node."""
+    graph = Graph()
+    numbers = graph.node("transpose", [graph.input(2, 9, 8, 64, dtype="u8")], axes=[0, 3, 1, 2])
+    mean = graph.pooling(graph.dequantize(numbers, 0.02), "avg_exclude_padding", (3, 3))
+    graph.output(graph.dequantize(graph.quantize(mean, 0.01), 0.01))
+    return graph, 2
+
+
+def impl_of(graph, node, steps):
+    """Return the implementation of the only node of its kind, or of the second of three."""
+    impls = [step["impl"] for step in steps if step["kind"] == graph.nodes[node]["kind"]]
+    return impls[len(impls) // 2]
+
+
+@pytest.mark.parametrize("make", [grouped, average])
+def test_kernels_of_our_own_are_the_first_of_all(make):
+    """oneDNN's come after them, and are taken by their names."""
+    graph, node = make()
+
+    def impl(name=None):
+        implementations = [[node, name]] if name else []
+        tuned = graph.tune("channels_last", implementations=implementations)
+        return impl_of(graph, node, check(tuned, 1e-2 if make is average else 1e-5).steps)
+
+    assert impl() == make.__name__
+    others = {impl(f"{kind}:{isa}") for kind in ("brgconv", "jit", "jit_int") for isa in ISAS}
+    assert make.__name__ not in others
+    assert not any(name.startswith("ref") for name in others)
+
+
 @pytest.mark.parametrize("name", ["", "no such", "ref:any"])
 def test_a_name_of_none_that_is_fast(name):
     assert implementations(one_dense().tune(implementations=[[0, name]])) == implementations(
@@ -84,10 +125,16 @@ def test_an_implementation_in_another_layout_is_not_taken():
     assert implementations(one_convolution().tune("blocked", implementations=plain)) == blocked
 
 
-def test_what_is_measured_is_what_runs():
+def wide_dense():
     """oneDNN's first is slow to read large weights for a single row."""
     graph = Graph()
     graph.output(dense(graph, graph.input(1, 4096), 1024, 4096))
+    return graph, 0
+
+
+@pytest.mark.parametrize("make", [wide_dense, grouped])
+def test_what_is_measured_is_what_runs(make):
+    graph, node = make()
     (expected,) = reference(graph)
     text, packed = pack(graph, graph.constant_data, tune="layouts")
     chosen = dict(json.loads(text).get("tuned", {}).get("implementations", []))
@@ -96,5 +143,5 @@ def test_what_is_measured_is_what_runs():
     result = np.empty(expected.shape, np.float32)
     engine.run_into(graph.input_data, [result])
     np.testing.assert_allclose(result, expected, atol=1e-5 * np.abs(expected).max())
-    (step,) = engine.profile()["steps"]
-    assert step["impl"] == chosen.get(0, implementations(graph)[0])
+    ran = impl_of(graph, node, engine.profile()["steps"])
+    assert ran == chosen.get(node, "grouped" if make is grouped else implementations(graph)[0])

@@ -20,9 +20,9 @@
  *   ["tuned"     {"isa", "layout"[, "winograd"][, "implementations"][, "chunk"]}: what was fastest
  *                where oneDNN uses that instruction set: the convolutions' layout, a DataLayout;
  *                [node, tile] for each that is faster by Winograd's algorithm; [node, name] for
- *                each node for which oneDNN's first implementation is not its fastest; how many
- *                images of the batch a thread computes at once, 0 if all threads compute all of
- *                them; dnnl_byoc_pack() measures it]
+ *                each node for which another of oneDNN's implementations is faster than the first;
+ * how many images of the batch a thread computes at once, 0 if all threads compute all of them;
+ * dnnl_byoc_pack() measures it]
  *
  * A tensor is {"id", "dtype", "shape"}: id is a small integer, unique in the graph; dtype one of
  * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major. A size of an input may
@@ -162,8 +162,8 @@ struct Choices {
   DataLayout layout = DataLayout::any;  // what convolutions try before oneDNN's own choice
   std::map<int, int> winograd = {};     // by number of a convolution's node: the tile, 2 or 4
   std::map<int, std::string> implementations = {};  // by number of a node: oneDNN's name
-  int implementation = 0;  // of all other nodes: which of oneDNN's; 0 is its first
-  memory::dim chunk = 0;   // images that a thread computes at once; 0: all threads, all
+  int implementation = 0;                           // of all other nodes: which; 0 is the first
+  memory::dim chunk = 0;  // images that a thread computes at once; 0: all threads, all
 };
 
 /*! \brief What was found by measurement. */

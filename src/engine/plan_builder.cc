@@ -235,8 +235,14 @@ bool PlanBuilder::wants_first_implementation() const {
   return choices_.implementation == 0 && choices_.implementations.count(node_) == 0;
 }
 
+bool PlanBuilder::wants_own_kernel() {
+  with_own_kernel_ = node_;
+  return wants_first_implementation();
+}
+
 bool PlanBuilder::wants_implementation(int number, const std::string& name) const {
   const auto it = choices_.implementations.find(node_);
+  if (with_own_kernel_ == node_) ++number;
   return it == choices_.implementations.end() ? number == choices_.implementation
                                               : name == it->second;
 }

@@ -54,12 +54,19 @@ class PlanBuilder {
   /*! \brief The tile in which the node under construction is to use Winograd's algorithm; or 0. */
   int winograd_tile() const;
 
-  /*! \brief Whether oneDNN's first implementation is the one for the node under construction. */
+  /*! \brief Whether the first implementation is the one for the node under construction. */
   bool wants_first_implementation() const;
 
   /*!
-   * \brief Whether to use an implementation for the node under construction.
-   * \param number Among those that could be used.
+   * \brief Whether a kernel of our own, that can run the node under construction, is to do it.
+   *
+   * It is the first implementation then, and oneDNN's are those that follow.
+   */
+  bool wants_own_kernel();
+
+  /*!
+   * \brief Whether to use an implementation of oneDNN's for the node under construction.
+   * \param number Among those of oneDNN's that could be used.
    */
   bool wants_implementation(int number, const std::string& name) const;
 
@@ -196,6 +203,7 @@ class PlanBuilder {
   };
   std::map<int, Deferred> deferred_;  // by tensor
   int node_ = 0;                      // the node under construction
+  int with_own_kernel_ = -1;          // the last node for which there was one
 };
 
 }  // namespace dnnl_byoc

@@ -15,7 +15,7 @@ namespace {
 
 // Winograd's algorithm takes memory for its weights: it has to win by more than a little.
 constexpr double kWorthIt = 0.95;
-// So has another implementation than oneDNN's first, by more than a measurement is wrong by.
+// So has another implementation than the first, by more than a measurement is wrong by.
 constexpr double kFaster = 0.97;
 constexpr Seconds kTooShort{1e-4};   // for the time of its nodes to be told from that of threads
 constexpr int kImplementations = 3;  // of a node, that are tried

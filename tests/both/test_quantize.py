@@ -141,6 +141,17 @@ def test_the_callers_module_and_its_parameters():
         quantize.calibrate(mod, {}, [inputs_for(mod)])
 
 
+def test_wrong_inputs():
+    (array,) = DATA[0].values()
+    with pytest.raises(ValueError, match="expected inputs x, got images"):
+        quantize.calibrate(network(), {}, [{"images": array}])
+    with pytest.raises(ValueError, match="expected inputs x, got x, y"):
+        quantize.calibrate(network(), {}, [{"x": array, "y": array}])
+    two = module(var("x", 1, 4) + relay.nn.dense(var("y", 1, 8), const(4, 8)))
+    with pytest.raises(ValueError, match="expected inputs x, y, got x"):
+        quantize.calibrate(two, {}, [random(1, 4)])
+
+
 def test_wrong_arguments():
     with pytest.raises(ValueError, match=r"observer: expected one of minmax, .*, got 'max'"):
         quantize.calibrate(network(), {}, DATA, observer="max")

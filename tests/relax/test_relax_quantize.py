@@ -143,12 +143,6 @@ def test_the_rest_in_bf16():
     assert decibels(expected, got) > 30
 
 
-def test_wrong_inputs():
-    mod = module(network, (2, 3, 16, 16))
-    with pytest.raises(ValueError, match="expected inputs x0, got images"):
-        quantize.calibrate(mod, None, [{"images": random(2, 3, 16, 16)}])
-
-
 def test_onnx_is_for_relay():
     with pytest.raises(NotImplementedError, match=r"expected a Relay module \(TVM 0.19\)"):
         quantize.to_onnx(module(network, (2, 3, 16, 16)))

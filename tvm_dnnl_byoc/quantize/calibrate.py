@@ -8,12 +8,13 @@ import numpy as np
 import tvm
 
 from ..front import Main
+from ..inputs import Inputs
 from ..ir import Expr, tuple_of
 from .equalize import divisors, equalized, find_between
 from .layers import FoundLayers, find_layers
 from .observers import OBSERVERS, Means, MinMax, Observer, Ranges, to_six_digits
 from .recipe import Layer, Recipe, Tensor
-from .run import Inputs, runner, with_progress
+from .run import runner, with_progress
 
 
 def calibrate(

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-import numpy as np
 import tvm
 
 from .. import front
 
-Inputs = Mapping[str, np.ndarray] | np.ndarray
 T = TypeVar("T")
 
 

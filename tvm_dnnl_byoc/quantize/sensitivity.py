@@ -9,9 +9,10 @@ import numpy as np
 import tvm
 
 from ..front import Main
+from ..inputs import Inputs
 from .convert import convert
 from .recipe import Recipe
-from .run import Inputs, runner, with_progress
+from .run import runner, with_progress
 
 
 def sensitivity(

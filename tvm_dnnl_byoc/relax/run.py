@@ -8,9 +8,10 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from ..inputs import Inputs, by_name
 from .compat import name_of
 
-Run = Callable[[Mapping[str, np.ndarray] | np.ndarray], list[np.ndarray]]
+Run = Callable[[Inputs], list[np.ndarray]]
 
 
 def build(
@@ -21,7 +22,7 @@ def build(
 ) -> Run:
     """Build a module; return what runs ``main``, and gives all of its outputs.
 
-    It takes the inputs by name, or an array alone for the first.
+    It takes the inputs by name, or an array alone for the only one.
 
     Parameters
     ----------
@@ -39,10 +40,8 @@ def build(
     machine = relax.VirtualMachine(tvm.compile(mod, tvm.target.Target(target or host)), tvm.cpu())
     names = [name_of(param) for param in mod["main"].params]
 
-    def run(inputs: Mapping[str, np.ndarray] | np.ndarray) -> list[np.ndarray]:
-        values = inputs if isinstance(inputs, Mapping) else dict(zip(names, [inputs], strict=False))
-        if set(values) != set(names):
-            raise ValueError(f"expected inputs {', '.join(names)}, got {', '.join(values)}")
+    def run(inputs: Inputs) -> list[np.ndarray]:
+        values = by_name(inputs, names)
         return _flat(machine["main"](*(tvm.runtime.tensor(values[name]) for name in names)))
 
     return run

@@ -1,7 +1,7 @@
 """Builds and runs modules in this process."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 import tvm
@@ -9,10 +9,11 @@ from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.target.codegen import llvm_get_system_cpu
 
+from ..inputs import Inputs, by_name
 from ..ir import op_name
 from .flops import calls_inside
 
-Run = Callable[[Mapping[str, np.ndarray] | np.ndarray], list[np.ndarray]]
+Run = Callable[[Inputs], list[np.ndarray]]
 
 
 def build(
@@ -23,7 +24,7 @@ def build(
 ) -> Run:
     """Build a module; return what runs ``main``, and gives all of its outputs.
 
-    It takes the inputs by name, or an array alone for the first.
+    It takes the inputs by name, or an array alone for the only one.
 
     Parameters
     ----------
@@ -39,10 +40,13 @@ def build(
     with tvm.transform.PassContext(opt_level=3 if optimised else 0):
         lib = relay.build(mod, target, params=params)
     executor = graph_executor.GraphModule(lib["default"](tvm.cpu()))
-    first = mod["main"].params[0].name_hint if mod["main"].params else ""
+    all_names = [param.name_hint for param in mod["main"].params]
+    names = [name for name in all_names if name not in (params or {})]
 
-    def run(inputs: Mapping[str, np.ndarray] | np.ndarray) -> list[np.ndarray]:
-        executor.run(**(inputs if isinstance(inputs, Mapping) else {first: inputs}))
+    def run(inputs: Inputs) -> list[np.ndarray]:
+        for name, value in by_name(inputs, names).items():
+            executor.set_input(name, value)
+        executor.run()
         return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
 
     return run

@@ -44,7 +44,8 @@ bool build_average(PlanBuilder& b, const Node& node, const NumbersAverage& numbe
   const average::Side rows = {kernel[0], window.strides[0], window.padding_l[0]};
   const average::Side columns = {kernel[1], window.strides[1], window.padding_l[1]};
   if (count(kernel) > average::kMostPixels || window.dilation != memory::dims{0, 0} ||
-      !all_see_the_image(rows, shape[2], dst[0]) || !all_see_the_image(columns, shape[3], dst[1]))
+      !all_see_the_image(rows, shape[2], dst[0]) || !all_see_the_image(columns, shape[3], dst[1]) ||
+      !b.wants_own_kernel())
     return false;
   const memory::desc dst_md = same_layout(src_md, {shape[0], shape[1], dst[0], dst[1]});
   const bool is_signed = src_md.get_data_type() == memory::data_type::s8;

@@ -69,7 +69,7 @@ bool build_grouped(PlanBuilder& b, const Node& node) {
   if (data_layout_of(src_md) == DataLayout::any) return false;
   const memory::desc dst_md =
       with_dtype(same_layout(src_md, dst_shape), b.result_dtype(node, kF32));
-  if (dst_md.get_data_type() != kF32) return false;
+  if (dst_md.get_data_type() != kF32 || !b.wants_own_kernel()) return false;
 
   const memory::dim vector = channel_block();
   const memory::desc arranged_md =
