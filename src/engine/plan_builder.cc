@@ -66,13 +66,12 @@ void PlanBuilder::find_readers() {
   for (int i = 0; i < graph_.num_tensors; ++i) name_[i] = i;
   numbers_of_.assign(graph_.num_tensors, -1);
   last_read_.assign(graph_.num_tensors, -1);
-  only_reader_.assign(graph_.num_tensors, nullptr);
-  std::vector<int> readers(graph_.num_tensors, 0);
+  readers_.resize(graph_.num_tensors);
   const auto read = [&](int id, int when, const Node* reader) {
     last_read_[name_[id]] = when;
     // Who reads what they stand for may read the numbers.
     if (numbers_of_[id] >= 0) last_read_[name_[numbers_of_[id]]] = when;
-    only_reader_[id] = readers[id]++ == 0 ? reader : nullptr;
+    readers_[id].push_back(reader);
   };
   const int count = static_cast<int>(graph_.nodes.size());
   for (int i = 0; i < count; ++i) {
@@ -80,6 +79,8 @@ void PlanBuilder::find_readers() {
     for (int id : node.inputs) read(id, i, &node);
     for (const PostOp& op : node.post_ops)
       if (op.has_operand()) read(op.src1, i, &node);
+    // Who asks for a size needs the tensor to be there, under its own name.
+    for (const SizeReference& size : node.sizes) readers_[size.tensor].push_back(&node);
     if (is_view(node)) name_[node.output] = name_[node.inputs[0]];
     if (node.kind == "dequantize") numbers_of_[node.output] = node.inputs[0];
   }
@@ -138,7 +139,7 @@ memory::data_type PlanBuilder::result_dtype(const Node& node, memory::data_type 
 
 memory::desc PlanBuilder::wanted_md(const Node& node, const memory::dims& shape,
                                     memory::data_type dtype) const {
-  const Node* reader = only_reader_[node.output];
+  const Node* reader = only_reader(node.output);
   if (!reader || reader->kind != "transpose") return plain_md(shape, dtype);
   const auto axes = reader->attr<memory::dims>("axes");
   if (axes.size() != shape.size()) return plain_md(shape, dtype);  // for its builder to refuse
@@ -157,8 +158,12 @@ void PlanBuilder::defer(const Node& node) {
   deferred_[node.output] = {source, with_dtype(md(source), dtype), std::move(how)};
 }
 
+const Node* PlanBuilder::only_reader(int tensor) const {
+  return readers_[tensor].size() == 1 ? readers_[tensor].front() : nullptr;
+}
+
 const Node* PlanBuilder::quantizer_of(const Node& node) const {
-  const Node* reader = only_reader_[node.output];
+  const Node* reader = only_reader(node.output);
   const bool found = reader && reader->kind == "quantize" && reader->inputs.size() == 1 &&
                      reader->post_ops.empty() &&
                      reader->attr<std::vector<float>>("scales").size() == 1;
@@ -172,12 +177,14 @@ bool PlanBuilder::is_constant(int tensor) const {
 }
 
 int PlanBuilder::first_value(int tensor) {
-  if (!is_defined(tensor)) {
+  if (is_deferred(tensor)) {
     const memory::desc wanted = md(tensor);
     if (is_constant(tensor)) return require(tensor, wanted);
     if (convert(tensor, wanted, mode_ == Plan::Mode::full) < 0)
       throw Unsupported(text("expected numbers that oneDNN can quantize or dequantize, got ",
                              quantization(tensor).scales.size(), " scales"));
+  } else if (!is_defined(tensor)) {
+    put_together(tensor);
   }
   return values_of_[tensor].front();
 }
@@ -248,6 +255,7 @@ bool PlanBuilder::wants_implementation(int number, const std::string& name) cons
 }
 
 const memory::desc& PlanBuilder::md(int tensor) const {
+  if (const auto it = parts_.find(tensor); it != parts_.end()) return it->second.md;
   if (!is_defined(tensor)) return deferred_.at(tensor).md;
   return plan_.values_[values_of_[tensor].front()].md;
 }
@@ -315,6 +323,36 @@ void PlanBuilder::copy_into(int tensor, const memory::desc& md, int target, size
   storage_of(target).joint = true;
 }
 
+void PlanBuilder::define_in_parts(int tensor, const memory::desc& md,
+                                  const std::vector<int>& parts) {
+  Parts& defined = parts_[tensor] = {md, {}};
+  for (const int part : parts)
+    for (const int smallest : parts_of(part)) {
+      defined.tensors.push_back(smallest);
+      int& last_read = last_read_[name_[smallest]];
+      last_read = std::max(last_read, last_read_[name_[tensor]]);
+    }
+}
+
+/*! \brief For who cannot read the parts. */
+void PlanBuilder::put_together(int tensor) {
+  const auto [md, parts] = parts_.at(tensor);
+  const int whole = define(tensor, md);
+  memory::dims begin(md.get_ndims(), 0);
+  for (const int part : parts) {
+    const memory::dims shape = this->shape(part);
+    const size_t element = memory::data_type_size(md.get_data_type());
+    const size_t offset = md.submemory_desc(shape, begin).get_submemory_offset() * element;
+    copy_into(part, {shape, md.get_data_type(), md.get_strides()}, whole, offset);
+    begin[1] += shape[1];
+  }
+}
+
+std::vector<int> PlanBuilder::parts_of(int tensor) const {
+  const auto it = parts_.find(tensor);
+  return it == parts_.end() ? std::vector<int>{tensor} : it->second.tensors;
+}
+
 int PlanBuilder::require(int tensor, const memory::desc& md) {
   for (int value : values_of_[tensor])
     if (plan_.values_[value].md == md && storage_of(value).place != Storage::Place::raw_constant)
@@ -323,7 +361,7 @@ int PlanBuilder::require(int tensor, const memory::desc& md) {
     return add_value(tensor, md,
                      add_constant(tensor, first_value(numbers_of(tensor)), md,
                                   dequantizing(tensor, md.get_dims())));
-  if (!is_defined(tensor) && this->md(tensor).get_dims() == md.get_dims())
+  if (is_deferred(tensor) && this->md(tensor).get_dims() == md.get_dims())
     if (const int value = convert(tensor, md, /*slowly=*/false); value >= 0) return value;
   const int from = viewed(tensor, md.get_dims());
   if (storage_of(from).place == Storage::Place::raw_constant)

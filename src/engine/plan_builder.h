@@ -127,6 +127,21 @@ class PlanBuilder {
    */
   bool may_overwrite(int tensor) const;
 
+  /*!
+   * \brief Defines a tensor as channels that lie in parts, for those who can read them there.
+   * \param md Where they lie once somebody cannot.
+   * \param parts Tensors that are defined, or such themselves.
+   */
+  void define_in_parts(int tensor, const memory::desc& md, const std::vector<int>& parts);
+
+  bool is_in_parts(int tensor) const { return parts_.count(tensor) > 0; }
+
+  /*! \brief The parts of such a tensor; of others, the tensor itself. */
+  std::vector<int> parts_of(int tensor) const;
+
+  /*! \brief All nodes that read a tensor, or its size; null stands for who reads the graph's outputs. */
+  const std::vector<const Node*>& readers(int tensor) const { return readers_[tensor]; }
+
   /*! \brief Whether a tensor is one of the graph's constants, a view of one, or dequantized. */
   bool is_constant(int tensor) const;
 
@@ -176,6 +191,9 @@ class PlanBuilder {
   int convert(int tensor, const memory::desc& md, bool slowly);
   Plan::Transform dequantizing(int tensor, const memory::dims& shape) const;
   bool reads_numbers(const Node& node) const;
+  const Node* only_reader(int tensor) const;
+  bool is_deferred(int tensor) const { return !is_defined(tensor) && deferred_.count(tensor) > 0; }
+  void put_together(int tensor);
   void find_readers();
   void find_what_stays_in_f32();
   void bind_outputs();
@@ -193,17 +211,22 @@ class PlanBuilder {
   std::vector<std::vector<int>> values_of_;  // by tensor: its values, the producer's first
   std::vector<int> name_;       // by tensor: the first tensor that it may be a view of, or itself
   std::vector<int> last_read_;  // by that first tensor: the last node that reads it by any name
-  std::vector<bool> kept_in_f32_;         // by first tensor
-  std::vector<int> numbers_of_;           // by tensor: what it is dequantized from; or -1
-  std::vector<const Node*> only_reader_;  // by tensor: the node that alone reads it; or null
+  std::vector<bool> kept_in_f32_;                  // by first tensor
+  std::vector<int> numbers_of_;                    // by tensor: what it is dequantized from; or -1
+  std::vector<std::vector<const Node*>> readers_;  // by tensor
   struct Deferred {
     int source;
     memory::desc md;
     Quantization how;
   };
   std::map<int, Deferred> deferred_;  // by tensor
-  int node_ = 0;                      // the node under construction
-  int with_own_kernel_ = -1;          // the last node for which there was one
+  struct Parts {
+    memory::desc md;
+    std::vector<int> tensors;
+  };
+  std::map<int, Parts> parts_;  // by tensor
+  int node_ = 0;                // the node under construction
+  int with_own_kernel_ = -1;    // the last node for which there was one
 };
 
 }  // namespace dnnl_byoc

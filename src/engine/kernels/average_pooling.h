@@ -2,14 +2,13 @@
  * \file average_pooling.h
  * \brief Average pooling, for the files that are compiled for one instruction set.
  *
- * Isa has V, widen(), which loads V bytes as numbers of 16 bits, and store_lowest(), which stores
- * the lowest byte of each of V numbers of 32 bits.
+ * Isa has V, and what bytes.h says.
  */
 #ifndef DNNL_BYOC_ENGINE_KERNELS_AVERAGE_POOLING_H_
 #define DNNL_BYOC_ENGINE_KERNELS_AVERAGE_POOLING_H_
 
 #include "average.h"
-#include "vectors.h"
+#include "bytes.h"
 
 namespace dnnl_byoc {
 namespace average {
@@ -17,33 +16,7 @@ namespace {
 
 using kernels::clip;
 using kernels::Extent;
-using kernels::Lanes;
-
-/*! \brief V whole numbers. \tparam Short For sums: as wide as kMostPixels bytes can make it. */
-template <class Isa, class Byte, class Short>
-struct Numbers {
-  static constexpr int V = Isa::V;
-  typedef Short Shorts __attribute__((vector_size(V * sizeof(Short))));
-  typedef int32_t Ints __attribute__((vector_size(V * sizeof(int32_t))));
-  using Floats = typename Lanes<V>::Floats;
-
-  static Shorts load(const Byte* p) { return (Shorts)Isa::widen(p); }
-
-  static Floats floats(Shorts x) {
-    return __builtin_convertvector(__builtin_convertvector(x, Ints), Floats);
-  }
-
-  /*! \brief Rounds and saturates. */
-  static void store(Byte* p, Floats x) {
-    constexpr float least = Byte(-1) < 0 ? -128.f : 0.f, most = least + 255.f;
-    x = x < most ? x : Floats{} + most;
-    x = x > least ? x : Floats{} + least;
-    // A float of this size has no bits for fractions: the processor rounds, and its lowest bits
-    // are the whole number's.
-    constexpr float whole = 0x1.8p23f;
-    Isa::store_lowest(p, (typename Isa::Ints)(x + whole));
-  }
-};
+using kernels::Numbers;
 
 /*! \brief The pixels of a window that lie in the image. */
 struct Pixels {
@@ -57,9 +30,9 @@ struct Pixels {
   }
 };
 
-template <class Isa, class Byte, class Short>
+template <class Isa, class Byte>
 struct Window {
-  using N = Numbers<Isa, Byte, Short>;
+  using N = Numbers<Isa, Byte>;
   static constexpr int V = Isa::V;
 
   /*! \brief The averages of all channels. \param window Its first pixel, in the image or not. */
@@ -86,7 +59,7 @@ struct Window {
   }
 };
 
-template <class Isa, class Byte, class Short>
+template <class Isa, class Byte>
 void pool(const Pooling& p, const void* from, void* to) {
   const auto* src = static_cast<const Byte*>(from);
   auto* dst = static_cast<Byte*>(to);
@@ -104,16 +77,16 @@ void pool(const Pooling& p, const void* from, void* to) {
         clip(x, p.src.width, width, &inside.first_column, &inside.last_column);
         const Pixels window(p.src, inside);
         const int counted = p.counts_padding ? height * width : window.count;
-        Window<Isa, Byte, Short>::pool(window, p.channels, p.scale / static_cast<float>(counted),
-                                       p.shift, pixels + x * p.src.column_stride,
-                                       results + column * p.dst.column_stride);
+        Window<Isa, Byte>::pool(window, p.channels, p.scale / static_cast<float>(counted), p.shift,
+                                pixels + x * p.src.column_stride,
+                                results + column * p.dst.column_stride);
       }
     }
 }
 
 template <class Isa>
 Function function_of(bool is_signed) {
-  return is_signed ? pool<Isa, int8_t, int16_t> : pool<Isa, uint8_t, uint16_t>;
+  return is_signed ? pool<Isa, int8_t> : pool<Isa, uint8_t>;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "average_pooling.h"
 #include "grouped_convolution.h"
+#include "normalize.h"
 #include "winograd_transforms.h"
 
 namespace dnnl_byoc {
@@ -25,6 +26,7 @@ struct Avx2 {
   static __m128i widen(const int8_t* p) {
     return _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
+  static __m256 sqrt(__m256 x) { return _mm256_sqrt_ps(x); }
   static void store_lowest(void* p, Ints x) {
     const __m256i lowest = _mm256_set1_epi32(0x0c080400);
     const __m256i lanes = _mm256_shuffle_epi8(x, lowest);  // four bytes of each, repeated
@@ -46,5 +48,9 @@ grouped::Function grouped::avx2_function(int64_t group, int64_t stride) {
 }
 
 average::Function average::avx2_function(bool is_signed) { return function_of<Avx2>(is_signed); }
+
+normalization::Function normalization::avx2_function(bool is_bf16, bool is_signed) {
+  return function_of<Avx2>(is_bf16, is_signed);
+}
 
 }  // namespace dnnl_byoc

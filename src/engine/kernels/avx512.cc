@@ -2,6 +2,7 @@
 
 #include "average_pooling.h"
 #include "grouped_convolution.h"
+#include "normalize.h"
 #include "winograd_transforms.h"
 
 namespace dnnl_byoc {
@@ -29,6 +30,7 @@ struct Avx512 {
   static __m256i widen(const int8_t* p) {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
+  static __m512 sqrt(__m512 x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
   static void store_lowest(void* p, Ints x) { _mm512_mask_cvtepi32_storeu_epi8(p, 0xffff, x); }
 };
 
@@ -46,6 +48,10 @@ grouped::Function grouped::avx512_function(int64_t group, int64_t stride) {
 
 average::Function average::avx512_function(bool is_signed) {
   return function_of<Avx512>(is_signed);
+}
+
+normalization::Function normalization::avx512_function(bool is_bf16, bool is_signed) {
+  return function_of<Avx512>(is_bf16, is_signed);
 }
 
 }  // namespace dnnl_byoc

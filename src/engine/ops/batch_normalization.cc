@@ -1,3 +1,4 @@
+#include "normalization_to_numbers.h"
 #include "post_ops.h"
 
 namespace dnnl_byoc {
@@ -10,6 +11,7 @@ void build_batch_normalization(PlanBuilder& b, const Node& node) {
   for (size_t i = 1; i < 5; ++i)
     expect(b.shape(node.inputs[i]) == memory::dims{src_shape[1]}, b, node,
            "scale, shift, mean and variance (C)");
+  if (build_normalization_to_numbers(b, node)) return;
   const auto epsilon = node.attr<float>("epsilon");
 
   using dnnl::normalization_flags;

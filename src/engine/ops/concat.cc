@@ -2,10 +2,23 @@
 #include <map>
 #include <set>
 
+#include "normalization_to_numbers.h"
 #include "post_ops.h"
 
 namespace dnnl_byoc {
 namespace {
+
+/*! \brief Whether all that read a tensor, or a larger concat that begins with it or has it in the
+ *  middle, are batch normalizations that leave numbers. */
+bool are_normalized(const PlanBuilder& b, int tensor) {
+  const auto& readers = b.readers(tensor);
+  return std::all_of(readers.begin(), readers.end(), [&](const Node* reader) {
+    if (!reader) return false;
+    if (reader->kind != "concat") return leaves_numbers(b, *reader);
+    return reader->attr<int>("axis") == 1 && reader->post_ops.empty() &&
+           are_normalized(b, reader->output);
+  });
+}
 
 /*! \brief The layouts to try, those in which most of the data already is first. */
 std::vector<memory::desc> by_share(const PlanBuilder& b, const Node& node,
@@ -61,6 +74,24 @@ bool join(PlanBuilder& b, const Node& node, int axis, const memory::desc& dst_md
   return true;
 }
 
+/*!
+ * \brief Leaves the parts where they are, if all that read the result can read them there.
+ * \return False, and nothing is done, if not.
+ */
+bool leave_in_parts(PlanBuilder& b, const Node& node, int axis, const memory::dims& dst_shape) {
+  const auto dtype = b.dtype(node.inputs[0]);
+  const auto can_be_read = [&](int id) {
+    return b.dtype(id) == dtype && (b.is_defined(id) || b.is_in_parts(id)) &&
+           can_be_normalized(b, id);
+  };
+  const auto md = data_md(DataLayout::channels_last, dst_shape, dtype);
+  if (axis != 1 || !md || !node.post_ops.empty() || !are_normalized(b, node.output) ||
+      !std::all_of(node.inputs.begin(), node.inputs.end(), can_be_read))
+    return false;
+  b.define_in_parts(node.output, *md, node.inputs);
+  return true;
+}
+
 }  // namespace
 
 void build_concat(PlanBuilder& b, const Node& node) {
@@ -78,6 +109,7 @@ void build_concat(PlanBuilder& b, const Node& node) {
     expect(shape == dst_shape, b, node, "tensors that differ along the axis only");
   }
 
+  if (leave_in_parts(b, node, axis, dst_shape)) return;
   const auto candidates = by_share(b, node, dst_shape);
   if (node.post_ops.empty() && is_countable(dst_shape) && join(b, node, axis, candidates.front()))
     return;
