@@ -84,6 +84,16 @@ def test_extremes(extreme, dtype):
     assert step["impl"] == "average"
 
 
+def test_scales_of_no_finite_ratio():
+    graph = Graph()
+    numbers = graph.node("transpose", [graph.input(1, 4, 4, 32, dtype="u8")], axes=[0, 3, 1, 2])
+    graph.input_data[0][...] = 0
+    mean = graph.pooling(graph.dequantize(numbers, 1e20), EXCLUDE, (2, 2))
+    graph.output(graph.quantize(mean, 1e-20, 7))
+    (got,) = run(start(graph), graph.input_data, [(1, 32, 3, 3)], np.uint8)
+    assert (got == 7).all()
+
+
 def test_ties_go_to_the_even_number():
     graph = Graph()
     x = graph.input(1, 1, 8, 16, dtype="u8")

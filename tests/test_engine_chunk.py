@@ -142,6 +142,21 @@ def test_operations_that_see_other_images(name):
     check_chunks(graph.output(result), chunks=chunks)
 
 
+@pytest.mark.parametrize("size", [[0, 0], [0, 1]])
+def test_a_size_that_is_that_of_the_batch(size):
+    """The batch of a chunk is smaller: only a size along another axis stays what it is."""
+    graph = Graph()
+    x = graph.input(BATCH, BATCH, 8)
+    tensor, axis = x, size[1]
+    part = graph.node("slice", [x], begin=[0, 0, 0], size=[BATCH, BATCH, [tensor, axis]])
+    graph.output(graph.node("reduction", [part], alg="sum", axes=[2]))
+    expected = graph.input_data[0][:, :, :BATCH].sum(2, keepdims=True)
+    engine = start(graph.tune(chunk=1))
+    (got,) = run(engine, graph.input_data, [expected.shape])
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    assert engine.profile()["chunks"] == (BATCH if axis else 1)
+
+
 def test_wrong_chunk():
     with pytest.raises(InvalidArgument, match="expected a chunk of 0 or more, got -1"):
         Engine(network().tune(chunk=-1))

@@ -199,6 +199,14 @@ def test_an_empty_batch(kind):
         check_sizes(graph, engine, size, tolerance=tolerance)
 
 
+def test_an_empty_batch_by_winograd_s_algorithm():
+    graph = Graph()
+    x = graph.convolution(graph.input(-1, 16, 8, 8), (16, 16, 3, 3), padding_l=1, padding_r=1)
+    engine = start(graph.output(x).tune("channels_last", [[0, 2]]))
+    for size in (0, 3, 0):
+        check_sizes(graph, engine, size)
+
+
 def test_a_sum_of_nothing_is_refused():
     graph = Graph()
     x = graph.input(-1, 8)
@@ -243,6 +251,21 @@ def test_int8():
         check_sizes(graph, engine, *sizes, tolerance=0.03)
     products = [s for s in engine.profile()["steps"] if s["kind"] in ("matmul", "inner_product")]
     assert [step["dtypes"]["src"] for step in products] == ["u8"]
+
+
+@pytest.mark.parametrize("kind", ["convolution", "pooling"])
+def test_a_size_of_what_is_quantized(kind):
+    """The node before leaves the numbers: its own values are never there, only their size."""
+    graph = Graph()
+    x = graph.dequantize(graph.input(-1, 16, 8, 8, dtype="u8"), 0.1, 3)
+    if kind == "convolution":
+        weights = graph.dequantize(graph.constant(16, 16, 3, 3, dtype="s8"), 0.02)
+        y = graph.convolution(x, weights, padding_l=1, padding_r=1)
+    else:
+        y = graph.pooling(x, "avg_exclude_padding", [3, 3], padding_l=1, padding_r=1)
+    numbers = graph.reshape(graph.quantize(y, 0.2, 5), [y, 0], 16, 64)
+    graph.output(graph.dequantize(numbers, 0.2, 5))
+    check_sizes(graph, start(graph), 2, 3, tolerance=1e-2)
 
 
 def test_weights_are_repacked_once():

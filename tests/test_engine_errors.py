@@ -24,6 +24,7 @@ from engine_graph import (
     run_python,
     start,
     supports,
+    tensor_array,
 )
 
 DELETED = object()
@@ -440,6 +441,27 @@ def arrays(*shapes):
     return [np.zeros(shape, np.float32) for shape in shapes]
 
 
+@pytest.mark.parametrize("axes", [[-1, 0, 1], [7, 0, 1], [0, 0, 1]])
+@pytest.mark.parametrize("kind", ["matmul", "eltwise"])
+def test_axes_that_are_no_permutation(kind, axes):
+    """A matmul looks at those of the transpose that reads it."""
+    graph = Graph()
+    x = graph.input(2, 4, 8)
+    y = graph.node("matmul", [x, graph.constant(8, 16)]) if kind == "matmul" else graph.eltwise(x)
+    graph.output(graph.node("transpose", [y], axes=axes))
+    with pytest.raises(InvalidArgument, match="transpose: expected axes that are a permutation"):
+        start(graph)
+
+
+@pytest.mark.parametrize(("weights", "groups"), [((0, 4, 3, 3), 2), ((8, 0, 3, 3), 2)])
+def test_groups_of_nothing(weights, groups):
+    graph = Graph()
+    x = graph.input(1, weights[1] * groups, 8, 8)
+    graph.output(graph.convolution(x, weights, groups=groups))
+    with pytest.raises(Unsupported, match="convolution: oneDNN has no implementation"):
+        start(graph)
+
+
 def test_run_before_constants(engine):
     for _ in range(2):
         with pytest.raises(InvalidArgument, match="expected the graph's 1 constants to be set"):
@@ -474,6 +496,7 @@ TENSORS = {
     "float64": (lambda: np.zeros((2, 3, 4)), "expected dtype f32, got .* code 2 with 64 bits"),
     "float16": (lambda: np.zeros((2, 3, 4), np.float16), "expected dtype f32, got .* 16 bits"),
     "int32": (lambda: np.zeros((2, 3, 4), np.int32), "expected dtype f32, got .* code 0"),
+    "no rank": (lambda: dltensor(GOOD, ndim=-1), "expected a rank, got -1"),
     "lanes": (lambda: dltensor(GOOD, lanes=4), "expected dtype f32, got .* × 4"),
     "device": (lambda: dltensor(GOOD, device_type=2), "expected a tensor on the CPU, got .* 2"),
     "transposed": (
@@ -515,6 +538,16 @@ def test_unfit_tensor(role, name):
     # The engine is as good as before.
     engine.set_constants([GOOD])
     engine.run_into([GOOD, GOOD], [GOOD.copy(), GOOD.copy()])
+
+
+def test_a_shape_without_data():
+    graph = Graph()
+    graph.output(graph.eltwise(graph.input(2, 4)))
+    shape = dltensor(np.array([2, 4], np.int64), data=None)
+    result = tensor_array([np.zeros(2, np.int64)])
+    engine = start(graph)
+    with pytest.raises(InvalidArgument, match="input shape 0: expected a vector of 2 int64"):
+        call("infer_shapes", engine.handle, tensor_array([shape]), 1, result, 1)
 
 
 def test_fit_tensors(engine):

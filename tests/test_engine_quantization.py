@@ -437,6 +437,47 @@ def test_weights_whose_scales_a_reshape_would_tear_apart():
     check(graph)
 
 
+VIEWS = {
+    "half of the channels": lambda g, x: g.node(
+        "slice", [x], begin=[0, 0, 0, 0], size=[2, 32, 14, 14]
+    ),
+    "rows": lambda g, x: g.node("slice", [x], begin=[0, 0, 3, 0], size=[2, 64, 5, 14]),
+    "columns": lambda g, x: g.node("slice", [x], begin=[0, 0, 0, 3], size=[2, 64, 14, 5]),
+    "rows as columns": lambda g, x: g.node("transpose", [x], axes=[0, 1, 3, 2]),
+    "the batch last": lambda g, x: g.node("transpose", [x], axes=[3, 1, 2, 0]),
+    "the batch in the middle": lambda g, x: g.node("transpose", [x], axes=[1, 0, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("quantizes", [False, True])
+def test_the_zero_point_of_a_view(quantizes, name):
+    """oneDNN 3.2 forgets it in some of the reorders that change the layout, too."""
+    graph = Graph()
+    dtype = "f32" if quantizes else "u8"
+    x = graph.node("transpose", [graph.input(2, 14, 14, 64, dtype=dtype)], axes=[0, 3, 1, 2])
+    view = VIEWS[name](graph, x)
+    y = graph.quantize(view, 0.02, 30) if quantizes else graph.dequantize(view, 0.5, 8)
+    check(graph.output(y), "u8" if quantizes else "f32")
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_the_zero_point_of_what_is_split(moved):
+    """A dequantize is moved behind the slices."""
+    graph = Graph()
+    y = convolution(graph, quantized_src(graph, (1, 16, 12, 12), "u8", 3), (64, 16, 3, 3))
+    numbers = graph.quantize(y, 0.25, 8)
+    whole = numbers if moved else graph.dequantize(numbers, 0.25, 8)
+    halves = [
+        graph.node("slice", [whole], begin=[0, begin, 0, 0], size=[1, 32, 10, 10])
+        for begin in (0, 32)
+    ]
+    if moved:
+        halves = [graph.dequantize(half, 0.25, 8) for half in halves]
+    graph.output(graph.quantize(graph.mul(*halves), 0.5, 100))
+    check(graph, "u8", slack=20)
+
+
 # Traps ------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ int logical_weights(const Source& s, const LogicalTensor& data, int64_t outputs,
   for (int64_t axis : axes) oriented.push_back(shape[static_cast<size_t>(axis)]);
   Ints expected = oriented;
   expected[0] = outputs;
+  s.expect(groups > 0, "expected groups, got ", groups);
   expected[1] = data.shape[1] / groups;
   // TVM writes depthwise weights with a multiplier as (C, multiplier, …): the same order.
   const bool depthwise = groups == data.shape[1] && oriented[0] == groups;
@@ -51,6 +52,7 @@ Anchor translate_transposed_convolution(const Source& s) {
   // TVM's own kernels take (I, O / groups, …) whatever the layout says, which for some front ends
   // is "OI…" all the same.
   const Ints weights = s.known_shape(1);
+  s.expect(groups > 0, "expected groups, got ", groups);
   s.expect(weights.size() == data.shape.size() && weights[0] == data.shape[1] && data.axes[1] == 1,
            "expected channels-first data and weights (I, O / groups, …), got ",
            shape_text(weights));

@@ -69,7 +69,7 @@ Anchor even_pool(const Source& s, const char* alg) {
       kernel.push_back({data.id, i + 2});
       continue;
     }
-    s.expect(src >= 0 && src % dst[i] == 0, "expected an output size that divides ",
+    s.expect(src >= 0 && dst[i] > 0 && src % dst[i] == 0, "expected an output size that divides ",
              shape_text({src}), ", got ", dst[i]);
     kernel.push_back(src / dst[i]);
   }

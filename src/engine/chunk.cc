@@ -54,6 +54,7 @@ class Cutter {
         {"transpose", &Cutter::keeps_the_batch_first},
         {"slice", &Cutter::cut_slice},
     };
+    if (takes_the_batch_for_a_size(*node)) return false;
     if (!reads_batch(*node)) {  // as a bias that is given another shape
       tensors_[node->output] = {rank_of_dst(*node), false, !begins_with_one(*node)};
       return true;
@@ -75,6 +76,12 @@ class Cutter {
     return std::any_of(node.inputs.begin(), node.inputs.end(), batched) ||
            std::any_of(node.post_ops.begin(), node.post_ops.end(),
                        [&](const PostOp& op) { return op.has_operand() && batched(op.src1); });
+  }
+
+  bool takes_the_batch_for_a_size(const Node& node) const {
+    return std::any_of(node.sizes.begin(), node.sizes.end(), [this](const SizeReference& size) {
+      return size.axis == 0 && is_batched(size.tensor);
+    });
   }
 
   static bool begins_with_one(const Node& node) {

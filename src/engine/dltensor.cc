@@ -53,6 +53,7 @@ void* checked_data(const DLTensor* tensor, memory::data_type dtype, const memory
   if (!tensor) fail("expected a tensor, got NULL");
   if (tensor->device.device_type != kDLCPU)
     fail("expected a tensor on the CPU, got DLPack device type ", tensor->device.device_type);
+  if (tensor->ndim < 0) fail("expected a rank, got ", tensor->ndim);
   const memory::dims got = shape_of(*tensor);
   const bool scalar = got.empty() && shape == memory::dims{1};
   if (!scalar) expect_shape(got, shape, what, index);
@@ -77,7 +78,7 @@ void expect_shape(const memory::dims& got, const memory::dims& shape, const char
 
 int64_t* checked_shape(const DLTensor* tensor, size_t rank, const char* what, size_t index) {
   const bool fits = tensor && tensor->device.device_type == kDLCPU && tensor->ndim == 1 &&
-                    tensor->shape[0] == static_cast<int64_t>(rank) &&
+                    (tensor->data || rank == 0) && tensor->shape[0] == static_cast<int64_t>(rank) &&
                     same(tensor->dtype, {kDLInt, 64, 1}) && is_compact(*tensor);
   if (!fits)
     throw InvalidArgument(

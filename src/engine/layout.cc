@@ -97,6 +97,13 @@ memory::desc with_dtype(const memory::desc& md, memory::data_type dtype) {
   return tag ? memory::desc(md.get_dims(), dtype, tag->tag) : plain_md(md.get_dims(), dtype);
 }
 
+bool lie_alike(const memory::desc& a, const memory::desc& b) {
+  return a.get_dims() == b.get_dims() && a.get_padded_dims() == b.get_padded_dims() &&
+         a.get_strides() == b.get_strides() && a.get_inner_blks() == b.get_inner_blks() &&
+         a.get_inner_idxs() == b.get_inner_idxs() &&
+         a.get_submemory_offset() == b.get_submemory_offset();
+}
+
 std::optional<memory::desc> reshaped(const memory::desc& md, const memory::dims& shape) {
   if (const auto view = md.reshape(shape, /*allow_empty=*/true)) return view;
   if (const NamedTag* tag = find_data_tag(md))

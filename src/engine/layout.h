@@ -23,6 +23,9 @@ memory::desc any_md(const memory::dims& shape, memory::data_type dtype);
 /*! \brief Another shape in the layout of `md`, e.g. channels-last; plain if it has no tag. */
 memory::desc same_layout(const memory::desc& md, const memory::dims& shape);
 
+/*! \brief Whether the elements of both lie at the same places, counted in elements. */
+bool lie_alike(const memory::desc& a, const memory::desc& b);
+
 /*! \brief Another data type in the layout of `md`; plain if it is another one and has no tag. */
 memory::desc with_dtype(const memory::desc& md, memory::data_type dtype);
 

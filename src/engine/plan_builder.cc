@@ -1,6 +1,7 @@
 #include "plan_builder.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "error.h"
 #include "isa.h"
@@ -142,7 +143,10 @@ memory::desc PlanBuilder::wanted_md(const Node& node, const memory::dims& shape,
   const Node* reader = only_reader(node.output);
   if (!reader || reader->kind != "transpose") return plain_md(shape, dtype);
   const auto axes = reader->attr<memory::dims>("axes");
-  if (axes.size() != shape.size()) return plain_md(shape, dtype);  // for its builder to refuse
+  memory::dims all(shape.size());
+  std::iota(all.begin(), all.end(), 0);
+  if (axes.size() != all.size() || !std::is_permutation(axes.begin(), axes.end(), all.begin()))
+    return plain_md(shape, dtype);  // for its builder to refuse
   memory::dims seen(shape.size());
   for (size_t i = 0; i < axes.size(); ++i) seen[i] = shape.at(axes[i]);
   return plain_md(seen, dtype).permute_axes({axes.begin(), axes.end()});
@@ -197,10 +201,10 @@ int PlanBuilder::convert(int tensor, const memory::desc& md, bool slowly) {
   const auto& [source, deferred_md, how] = deferred_.at(tensor);
   if (how.has_zero_points() && !how.is_per_tensor()) return -1;
   int from = is_constant(source) ? require(source, this->md(source)) : first_value(source);
-  if (how.has_zero_points() && with_dtype(md_of(from), md.get_data_type()) != md) {
+  if (how.has_zero_points() && !lie_alike(md_of(from), md)) {
     // oneDNN 3.2 may forget the zero point where the layout changes, too.
     const memory::desc same_layout = with_dtype(md, dtype(source));
-    if (with_dtype(same_layout, md.get_data_type()) != md) return -1;
+    if (!lie_alike(same_layout, md)) return -1;
     from = require(source, same_layout);
   }
   const bool quantizes = how.dtype != memory::data_type::undef;

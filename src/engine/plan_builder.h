@@ -139,7 +139,8 @@ class PlanBuilder {
   /*! \brief The parts of such a tensor; of others, the tensor itself. */
   std::vector<int> parts_of(int tensor) const;
 
-  /*! \brief All nodes that read a tensor, or its size; null stands for who reads the graph's outputs. */
+  /*! \brief All nodes that read a tensor, or its size; null stands for who reads the graph's
+   * outputs. */
   const std::vector<const Node*>& readers(int tensor) const { return readers_[tensor]; }
 
   /*! \brief Whether a tensor is one of the graph's constants, a view of one, or dequantized. */

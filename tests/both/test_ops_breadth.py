@@ -439,3 +439,8 @@ def test_adaptive_and_global_pool():
 
 def test_uneven_adaptive_pool_stays():
     assert stays(relay.nn.adaptive_avg_pool2d(var("x", 1, 3, 7, 5), (3, 2)))
+
+
+def test_adaptive_pool_to_nothing_stays():
+    nothing = module(relay.nn.adaptive_avg_pool2d(var("x", 1, 8, 4, 4), (0, 0)))
+    assert offloaded(partition_for_dnnl(nothing))[0] == []

@@ -20,7 +20,7 @@ namespace {
  */
 memory::dim groups_to_merge(const memory::dims& grouped) {
   constexpr memory::dim kMost = 4;  // with more, the zeros cost what the vectors save
-  const memory::dim channels = std::min(grouped[1], grouped[2]);
+  const memory::dim channels = std::max<memory::dim>(std::min(grouped[1], grouped[2]), 1);
   const memory::dim count = channel_block() / channels;
   return count > 1 && count <= kMost && grouped[0] % count == 0 ? count : 1;
 }

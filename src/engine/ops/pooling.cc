@@ -1,3 +1,4 @@
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -34,6 +35,7 @@ std::optional<NumbersAverage> average_of_numbers(const PlanBuilder& b, const Nod
   const float scale = from.scales[0] / to.scales[0];
   const float shift =
       static_cast<float>(to.zero_points[0]) - static_cast<float>(from.zero_points[0]) * scale;
+  if (!std::isfinite(scale) || !std::isfinite(shift)) return std::nullopt;
   return NumbersAverage{numbers, quantizer->output, counts_padding, scale, shift};
 }
 

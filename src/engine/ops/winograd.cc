@@ -97,8 +97,8 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int ti
   const auto is_of_precision = [&](int tensor) {
     return b.dtype(tensor) == kF32 || b.dtype(tensor) == dtype;
   };
-  if (kernel.size() != 2 || node.attr<memory::dim>("groups") != 1 ||
-      (dtype != kF32 && dtype != kBf16) ||
+  if (kernel.size() != 2 || node.attr<memory::dim>("groups") != 1 || count(src_shape) == 0 ||
+      count(weights_shape) == 0 || (dtype != kF32 && dtype != kBf16) ||
       !std::all_of(node.inputs.begin(), node.inputs.end(), is_of_precision) ||
       b.dtype(weights) != kF32 || !b.is_constant(weights))
     return std::nullopt;
