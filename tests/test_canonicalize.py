@@ -430,3 +430,46 @@ def test_canonical_is_a_fixed_point():
     y = batch_norm(relay.nn.bias_add(conv(var("x", *SHAPE)), const(C)))[0]
     once = canonical(module(relay.nn.relu(y)))
     assert tvm.ir.structural_equal(once, canonical(once))
+
+
+WHOLE_NUMBERS = {
+    "dense": lambda x, w: relay.nn.dense(x, w(7, C), out_dtype="float32"),
+    "conv2d": lambda x, w: relay.nn.conv2d(
+        relay.reshape(x, (1, C, 2, 1)), w(7, C, 1, 1), channels=7, kernel_size=(1, 1),
+        out_dtype="float32",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [(), (7,)])
+@pytest.mark.parametrize("name", WHOLE_NUMBERS)
+def test_scales_do_not_go_into_whole_numbers(name, scale):
+    """They would be rounded."""
+    rng = np.random.default_rng(1)
+
+    def weights(*shape):
+        return relay.const(rng.integers(-9, 9, shape, endpoint=True).astype("int8"))
+
+    y = WHOLE_NUMBERS[name](var("x", 2, C, dtype="int8"), weights)
+    factor = const(*scale, low=0.01, high=0.02)
+    if name == "conv2d" and scale:
+        factor = relay.expand_dims(factor, 1, 2)
+    assert operators(module(y * factor))["multiply"] == 1
+
+
+def test_scales_do_not_go_into_weights_of_less_precision():
+    x = var("x", 2, C, 5, 4, dtype="float16")
+    weights = relay.cast(const(4, C, 3, 3), "float16")
+    y = relay.nn.conv2d(x, weights, channels=4, kernel_size=(3, 3), out_dtype="float32")
+    y = y * relay.const(np.array([1e5, 2e5, 3e5, 1e-7], "float32").reshape(4, 1, 1))
+    assert operators(module(y))["multiply"] == 1
+
+
+def test_averages_of_whole_numbers_stay_where_they_are():
+    rng = np.random.default_rng(1)
+    weights = relay.const(rng.integers(-9, 9, (4, C, 1, 1), endpoint=True).astype("int8"))
+    x = var("x", 1, C, 8, 8, dtype="int8")
+    y = relay.nn.conv2d(x, weights, channels=4, kernel_size=(1, 1), out_dtype="float32")
+    for average in (relay.nn.global_avg_pool2d(y), relay.nn.avg_pool2d(y, (2, 2), (2, 2))):
+        names = list(op_names(canonical(module(average))["main"]))
+        assert names.index("nn.conv2d") < max(i for i, n in enumerate(names) if "pool" in n)

@@ -197,3 +197,20 @@ def test_on_a_target_that_would_abort():
     with tvm.transform.PassContext(opt_level=3):
         lib = relay.build(partition_for_dnnl(module(y)), "llvm -mcpu=cascadelake")
     assert run(lib, X)[0].dtype == np.uint8
+
+
+def test_a_scale_for_each_result_of_a_depthwise_convolution():
+    """With a multiplier, there are more of them than the weights have channels: it stays."""
+    channels, multiplier = 4, 2
+    scales = np.linspace(2e-4, 4e-4, channels * multiplier).astype("float32")
+    sums = qnn.conv2d(
+        *(var("x", 1, channels, 8, 8, dtype="uint8"), numbers(channels, multiplier, 3, 3)),
+        *(number(3), number(0), scale(0.02), scale(0.015)),
+        kernel_size=(3, 3),
+        channels=channels * multiplier,
+        groups=channels,
+    )
+    mod = module(requantize(sums, scales, 0.1, dtype="int8"))
+    inputs = {"x": np.random.default_rng(0).integers(0, 256, (1, channels, 8, 8)).astype("uint8")}
+    got, expected = (run(build(m), inputs)[0] for m in (partition_for_dnnl(mod), mod))
+    np.testing.assert_array_equal(got, expected)

@@ -67,6 +67,13 @@ def test_split_that_is_an_output():
     check(module(relay.concatenate(pieces.astuple(), axis=0)))
 
 
+@pytest.mark.parametrize("rows", [1, 128])
+def test_a_slice_of_a_layer_with_a_bias_for_each_row(rows):
+    """The near miss of a bias for each column, of which the slice takes some."""
+    layer = relay.nn.dense(var("x", rows, 16), const(128, 16)) + const(128, 1)
+    check(module(relay.strided_slice(layer, [0, 0], [128, 64])))
+
+
 @pytest.mark.parametrize(
     "cut",
     [

@@ -143,6 +143,11 @@ def test_batch_matmul_with_shared_weights_is_dense(transposed, constant):
     assert "transpose" not in offloaded(partition_for_dnnl(module(y)))[0]
 
 
+def test_data_that_is_shared_by_the_batch():
+    y = relay.nn.batch_matmul(var("x", 1, 4, 5), shared(const(5, 9), 3, False), transpose_b=False)
+    check(module(y))
+
+
 def weights_of_their_own(x):
     return relay.nn.batch_matmul(x, const(3, 5, 9), transpose_b=False)
 

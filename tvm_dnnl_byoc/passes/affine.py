@@ -120,7 +120,7 @@ def apply_to_outputs(root: Expr, shift: np.ndarray | None, affine: Affine) -> Ex
     if scale is None or total is None:
         return None
     if np.any(scale != 1):
-        weights = array_of(root.args[1])
+        weights = _weights_to_scale(root)
         scaled = None if weights is None else _scale_outputs(root, weights, scale)
         if scaled is None:
             return None
@@ -133,7 +133,7 @@ def apply_to_outputs(root: Expr, shift: np.ndarray | None, affine: Affine) -> Ex
 
 def apply_to_inputs(root: Call, affine: Affine) -> Call | None:
     """Return root(scale · data) as root'(data); None if it cannot be done in the weights."""
-    weights = array_of(root.args[1])
+    weights = _weights_to_scale(root)
     data_axis = channel_axis(root, len(affine.shape))
     if weights is None or data_axis is None or not outputs_first(root):
         return None
@@ -145,6 +145,12 @@ def apply_to_inputs(root: Call, affine: Affine) -> Call | None:
     scaled = mine * scale.reshape(groups, 1, inputs, 1)
     scaled = scaled.reshape(weights.shape).astype(weights.dtype)
     return _with_weights(root, scaled, data=affine.data)
+
+
+def _weights_to_scale(root: Call) -> np.ndarray | None:
+    """Return constant weights that a scale may go into: others than float32 would be rounded."""
+    weights = array_of(root.args[1])
+    return weights if weights is not None and weights.dtype == np.float32 else None
 
 
 def mean_results(root: Call, weights: np.ndarray, means: np.ndarray) -> np.ndarray:

@@ -9,6 +9,8 @@ average of as many pixels: with the convolution first, the average has fewer cha
 from collections.abc import Mapping
 from math import prod
 
+import numpy as np
+
 from ..ir import (
     Call,
     Expr,
@@ -120,6 +122,8 @@ def _channels(conv: Expr) -> tuple[int, int] | None:
         return None
     if attrs.groups != 1 or set(steps) != {1} or (weights := array_of(conv.args[1])) is None:
         return None
+    if weights.dtype != np.float32 or attrs.out_dtype not in ("", "float32"):
+        return None  # an average of whole numbers is rounded
     sizes = dict(zip(layouts[1], weights.shape, strict=True))
     channels = (sizes.pop("I"), sizes.pop("O"))
     return channels if set(sizes.values()) == {1} else None

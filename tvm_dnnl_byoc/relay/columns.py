@@ -70,7 +70,9 @@ def columns_of_dense(
     whole = all(
         b == 0 and e == s for b, e, s in zip(begin[:split], end[:split], shape, strict=False)
     )
-    if prod(shape[split:]) != channels or not whole or (bias is not None and bias.size != channels):
+    if prod(shape[split:]) != channels or not whole:
+        return None
+    if bias is not None and (bias.size != channels or bias.shape[-1] != channels):
         return None
     columns = np.arange(channels).reshape(shape[split:])
     part = columns[tuple(map(slice, begin[split:], end[split:]))]

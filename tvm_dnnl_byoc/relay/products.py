@@ -81,12 +81,13 @@ def as_dense(new: Call, old: Call, now: Callable[[Expr], Expr]) -> Call | None:
         Gives what stands for an expression of the old function.
     """
     matrix = _shared_matrix(old.args[1])
-    if matrix is None or old.attrs.transpose_a or static_shape(old.args[0]) is None:
+    data, result = static_shape(old.args[0]), static_shape(old)
+    if None in (matrix, data, result) or old.attrs.transpose_a or data[0] != result[0]:
         return None
     weights = now(matrix)
     if not old.attrs.transpose_b:
         weights = _transposed(weights)
-    return relay.nn.dense(new.args[0], weights, units=static_shape(old)[-1])
+    return relay.nn.dense(new.args[0], weights, units=result[-1])
 
 
 def _shared_matrix(expr: Expr) -> Expr | None:

@@ -113,8 +113,10 @@ class _Rewriter:
         axis, of_x = _weights_axis(call), array_of(x_scale)
         if of_x is None or of_x.size != 1 or not of_x.item() > 0:
             return None
-        if axis is None and scale.size > 1:
+        if scale.size > 1 and (axis is None or array_of(w) is None):
             return None
+        if scale.size > 1 and array_of(w).shape[axis] != scale.size:
+            return None  # of a depthwise convolution with a multiplier
         of_w = constant((scale.astype("float64") / of_x.item()).astype("float32"))
         weights = self._dequantized(w, of_w, w_zero, axis=axis or 0)
         real = _PRODUCTS[op_name(call)](call, self._padded(x, x_scale, x_zero), weights)
