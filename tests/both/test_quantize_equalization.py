@@ -43,12 +43,12 @@ def dense_layers():
     return relay.nn.dense(y, spread(random(6, C, seed=3), 1, 1 / SPREAD))
 
 
-def channels_last():
+def channels_last(pool=lambda x: x):
     x = relay.nn.conv2d(
         var("x", 2, 12, 11, 5), spread(random(3, 3, 5, C, seed=1), 3), channels=C,
         kernel_size=(3, 3), data_layout="NHWC", kernel_layout="HWIO",
     )  # fmt: skip
-    x = relay.nn.relu(relay.add(x, spread(random(C, seed=2))))
+    x = pool(relay.nn.relu(relay.add(x, spread(random(C, seed=2)))))
     weights = spread(random(6, C, 1, 1, seed=3), 1, 1 / SPREAD)
     return relay.nn.conv2d(
         x, weights, channels=6, kernel_size=(1, 1), data_layout="NHWC", kernel_layout="OIHW"
@@ -82,6 +82,12 @@ EQUALIZED = {
     ),
     "for dense layers": dense_layers,
     "with channels last": channels_last,
+    "through an average with channels last": lambda: channels_last(
+        lambda x: relay.nn.avg_pool2d(x, (2, 2), (2, 2), layout="NHWC")
+    ),
+    "through a maximum with channels last": lambda: channels_last(
+        lambda x: relay.nn.max_pool2d(x, (2, 2), (2, 2), layout="NHWC")
+    ),
 }
 
 
@@ -148,7 +154,19 @@ def read_along_two_axes():
     return second(y), relay.nn.dense(y, const(6, C, seed=3))
 
 
+def pooled_over_channels(pool, layer=lambda: first(image()), layout="NHWC"):
+    """Of windows of three channels, all of which are there after it."""
+    size = {"NHWC": (3, 1), "NCHW": (1, 3)}[layout]
+    padding = {"NHWC": (1, 0, 1, 0), "NCHW": (0, 1, 0, 1)}[layout]
+    return pool(layer(), size, (1, 1), padding=padding, layout=layout)
+
+
 STAY = {
+    "an average over channels": lambda: [second(pooled_over_channels(relay.nn.avg_pool2d))],
+    "a maximum over channels": lambda: [second(pooled_over_channels(relay.nn.max_pool2d))],
+    "an average over channels that are last": lambda: [
+        channels_last(lambda x: pooled_over_channels(relay.nn.avg_pool2d, lambda: x, "NCHW"))
+    ],
     "an activation that bends": lambda: [second(relay.sigmoid(first(image())))],
     "an activation with an end": lambda: [second(relay.clip(first(image()), 0, 6))],
     "a residual": lambda: [residual()],

@@ -156,7 +156,8 @@ def _weights_to_scale(root: Call) -> np.ndarray | None:
 def mean_results(root: Call, weights: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Return the means of a layer's results, by output channel, from those of its data's channels.
 
-    At the borders of an image, a convolution's results have other means; they are left out.
+    At the borders of an image, a convolution's results have other means, unless the weights say for
+    each tap how often it lies inside.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from ..ir import Expr, tuple_of
 from .equalize import divisors, equalized, find_between
 from .layers import FoundLayers, find_layers
 from .observers import OBSERVERS, Means, MinMax, Observer, Ranges, to_six_digits
-from .recipe import Layer, Recipe, Tensor
+from .recipe import LEAST_SCALE, Layer, Recipe, Tensor
 from .run import runner, with_progress
 
 
@@ -57,7 +57,8 @@ def calibrate(
     Raises
     ------
     ValueError
-        If there is no such observer, no layer to quantize, or no data.
+        If there is no such observer, no layer to quantize, or no data; or if weights, or values of
+        a tensor, are not finite.
     """
     if observer not in OBSERVERS:
         raise ValueError(f"observer: expected one of {', '.join(OBSERVERS)}, got {observer!r}")
@@ -131,4 +132,5 @@ def _watch(
 def _tensor(seen: MinMax, divided: list[float] | None) -> Tensor:
     dtype, levels = ("s8", 127) if seen.negative else ("u8", 255)
     limit = seen.limit(levels)
-    return Tensor(dtype, float(np.float32(limit / levels)) if limit > 0 else 1.0, divided)
+    scale = max(float(np.float32(limit / levels)), LEAST_SCALE) if limit > 0 else 1.0
+    return Tensor(dtype, scale, divided)

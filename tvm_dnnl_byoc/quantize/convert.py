@@ -9,9 +9,10 @@ from ..front import Main
 from ..ir import Expr, add, array_of, constant, dequantize, op_name, quantize, shape_of
 from ..passes.affine import along, mean_results
 from ..passes.dataflow import rewrite, with_inputs
+from .borders import shares_inside
 from .equalize import Between, equalized, find_between
 from .layers import FoundLayer, find_layers
-from .recipe import Recipe, Tensor
+from .recipe import LEAST_SCALE, Recipe, Tensor
 
 _DTYPES = {"u8": "uint8", "s8": "int8"}
 
@@ -37,7 +38,8 @@ def convert(mod: tvm.IRModule, params: dict | None, recipe: Recipe) -> tvm.IRMod
     Raises
     ------
     ValueError
-        If the recipe is of another model, or was edited to something that cannot be.
+        If the recipe is of another model, or was edited to something that cannot be; or if a
+        layer has weights that are not finite.
     """
     main = Main.read(mod, params)
     found = find_layers(main.body)
@@ -57,7 +59,11 @@ def convert(mod: tvm.IRModule, params: dict | None, recipe: Recipe) -> tvm.IRMod
         layer.call: layer for name, layer in found.layers.items() if recipe.layers[name].quantize
     }
     read = {layer.data for layer in layers.values()}
-    operands = {name for name in found.tensors if name.endswith(".operand")} if layers else set()
+    operands = {
+        name
+        for name, adding in found.operands.items()
+        if any(recipe.layers[layer].quantize for layer in adding)
+    }
     tensors = {found.tensors[name]: recipe.tensors[name] for name in read | operands}
 
     means = {layer.call: recipe.layers[name].means for name, layer in found.layers.items()}
@@ -106,7 +112,7 @@ def _rounded_weights(layer: FoundLayer) -> tuple[np.ndarray, np.ndarray]:
     weights = layer.weights.astype(np.float64)
     others = tuple(i for i in range(weights.ndim) if i != layer.axis)
     largest = np.abs(weights).max(others, keepdims=True)
-    scales = np.where(largest > 0, largest / 127, 1).astype(np.float32)
+    scales = np.where(largest > 0, np.maximum(largest / 127, LEAST_SCALE), 1).astype(np.float32)
     return np.rint(weights / scales).clip(-127, 127).astype(np.int8), scales
 
 
@@ -119,7 +125,7 @@ def _correction(layer: FoundLayer, rounded: np.ndarray, means: list[float]) -> n
             f"recipe: expected {channels} means of what {op_name(layer.call)} reads, got "
             f"{len(means)}"
         )
-    change = layer.weights.astype(np.float64) - rounded
+    change = (layer.weights.astype(np.float64) - rounded) * shares_inside(layer.call)
     shift = mean_results(layer.call, change, np.asarray(means, np.float64))
     return along(shift, axis, len(shape)).astype(np.float32)
 

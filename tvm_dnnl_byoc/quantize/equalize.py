@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..front import Main
-from ..ir import Expr, add, array_of, constant, op_name, shape_of
+from ..ir import Call, Expr, add, array_of, constant, op_name, shape_of
 from ..passes.affine import (
     Affine,
     along,
@@ -27,8 +27,9 @@ from ..passes.pooling import AVERAGES
 from .layers import FoundLayer, FoundLayers
 
 _MAXIMA = {f"nn.max_pool{dims}d" for dims in (1, 2, 3)}
-# f(x / s) is f(x) / s.
-_LET_THROUGH = {"nn.relu", "nn.leaky_relu", *AVERAGES, *_MAXIMA}
+_POOLINGS = {*AVERAGES, *_MAXIMA}
+# f(x / s) is f(x) / s; a pooling's only if it works on each channel alone.
+_LET_THROUGH = {"nn.relu", "nn.leaky_relu", *_POOLINGS}
 # The most that two channels' ranges are taken to differ: what was hardly seen may come.
 _LEAST = 1e-2
 
@@ -66,16 +67,17 @@ def find_between(body: Expr, found: FoundLayers) -> dict[str, Between]:
             reading.setdefault(value, []).append(expr)
     layers = {layer.call: layer for layer in found.layers.values()}
 
-    def readers_of(tensor: Expr) -> list[FoundLayer] | None:
+    def readers_of(tensor: Expr, axis: int) -> list[FoundLayer] | None:
         readers = []
         for reader in reading.get(tensor, []):
             layer = layers.get(reader)
             if layer is None:
-                more = readers_of(reader) if op_name(reader) in _MAXIMA else None
+                is_maximum = op_name(reader) in _MAXIMA and _pools_each(reader, axis)
+                more = readers_of(reader, axis) if is_maximum else None
                 if more is None:
                     return None
                 readers += more
-            elif layer.data_axis is not None and outputs_first(reader):
+            elif layer.data_axis == axis and outputs_first(reader):
                 readers.append(layer)
             else:
                 return None
@@ -86,19 +88,29 @@ def find_between(body: Expr, found: FoundLayers) -> dict[str, Between]:
 
     between = {}
     for name, tensor in found.tensors.items():
-        readers, root, bias = readers_of(tensor), tensor, None
+        root, bias, poolings = tensor, None, []
         while op_name(root) in _LET_THROUGH and read_once(root, tensor):
+            poolings += [root] if op_name(root) in _POOLINGS else []
             root = root.args[0]
         is_bias = op_name(root) == "add" and array_of(root.args[1]) is not None
         if is_bias and read_once(root, tensor):
             bias, root = root, root.args[0]
         producer = layers.get(root)
-        if not readers or producer is None or not read_once(root, tensor):
+        if producer is None or producer.data_axis is None or not read_once(root, tensor):
             continue
-        same_axis = all(reader.data_axis == producer.data_axis for reader in readers)
-        if same_axis and (bias is None or shape_of(bias) == shape_of(root)):
+        axis = producer.data_axis
+        readers = readers_of(tensor, axis)
+        each = all(_pools_each(pooling, axis) for pooling in poolings)
+        if readers and each and (bias is None or shape_of(bias) == shape_of(root)):
             between[name] = Between(producer, bias, readers)
     return between
+
+
+def _pools_each(pooling: Call, axis: int) -> bool:
+    """Whether a pooling works on each channel alone, of data that has them along an axis."""
+    layout = str(pooling.attrs.layout)
+    plain = layout.isalpha() and pooling.attrs.out_layout in ("", layout)
+    return plain and layout.find("C") == axis
 
 
 def divisors(between: Between, ranges: np.ndarray) -> np.ndarray:

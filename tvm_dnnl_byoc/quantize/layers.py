@@ -55,14 +55,23 @@ class FoundLayers:
     tensors : dict of str to Expr
         Those that layers read, through what only moves values; and of additions of two layers'
         results the second, which would be kept in float32 else.
+    operands : dict of str to list of str
+        Those second ones, and the layers whose results are added.
     """
 
     layers: dict[str, FoundLayer] = field(default_factory=dict)
     tensors: dict[str, Expr] = field(default_factory=dict)
+    operands: dict[str, list[str]] = field(default_factory=dict)
 
 
 def find_layers(body: Expr) -> FoundLayers:
-    """Find the layers of a type-inferred canonical body whose weights are constant."""
+    """Find the layers of a type-inferred canonical body whose weights are constant.
+
+    Raises
+    ------
+    ValueError
+        If the weights of one are not finite: there is no scale for them.
+    """
     found = FoundLayers()
     names: dict[Expr, str] = {}
     numbers: Counter[str] = Counter()
@@ -90,14 +99,24 @@ def find_layers(body: Expr) -> FoundLayers:
                 axis,
                 channel_axis(expr, len(shape_of(expr.args[0]))),
             )
+            _expect_finite(layer, found.layers[layer].weights)
+    layers = {layer.call: name for name, layer in found.layers.items()}
     for expr in order:
         if op_name(expr) != "add":
             continue
         first, second = expr.args
         if all(e not in names and _is_product(_root(e)) for e in (first, second)):
-            name_of(second, f"add_{numbers['add']}.operand")
+            name = name_of(second, f"add_{numbers['add']}.operand")
+            roots = (_root(first), _root(second))
+            found.operands[name] = [layers[root] for root in roots if root in layers]
             numbers["add"] += 1
     return found
+
+
+def _expect_finite(layer: str, weights: np.ndarray) -> None:
+    others = weights[~np.isfinite(weights)]
+    if others.size:
+        raise ValueError(f"{layer}: expected finite weights, got {others[0]}")
 
 
 def _is_product(expr: Expr) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .recipe import LEAST_SCALE
+
 _BINS = 2048
 
 
@@ -57,7 +59,7 @@ class _Histogram(MinMax):
         if self._limit == 0:
             return
         if self._width == 0:
-            self._width = self._limit / _BINS
+            self._width = max(self._limit / _BINS, LEAST_SCALE)
         while self._limit > self._width * _BINS * (1 + 1e-9):
             self._counts = np.concatenate(
                 [self._counts.reshape(-1, 2).sum(1), np.zeros(_BINS // 2)]
@@ -128,17 +130,17 @@ class Means(_ByChannel):
 
     def __init__(self, axis: int):
         super().__init__(axis)
-        self._inputs = 0
+        self._values = 0  # of each channel
         self._sum: np.ndarray | float = 0.0
 
     def update(self, values: np.ndarray) -> None:
         """Look at the tensor for one more input."""
-        self._sum = self._sum + values.mean(self._others(values), dtype=np.float64)
-        self._inputs += 1
+        self._sum = self._sum + values.sum(self._others(values), dtype=np.float64)
+        self._values += values.size // values.shape[self._axis]
 
     def of_channels(self) -> list[float]:
-        """Return them, over all inputs, to six digits."""
-        return to_six_digits(self._sum / self._inputs)
+        """Return them, over all values of all inputs, to six digits."""
+        return to_six_digits(self._sum / self._values)
 
 
 class Ranges(_ByChannel):

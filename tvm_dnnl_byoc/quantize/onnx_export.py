@@ -10,6 +10,7 @@ import tvm
 
 from .. import native
 from ..ir import Call, Expr, Function, Tuple, TupleGetItem, array_of, op_name
+from ..passes.affine import per_channel
 from ..passes.dataflow import count_uses, inputs_of, post_order
 from .layers import MOVES
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import onnx
 
 _OPSET = 13
+# The largest number of a bias: as much is left of int32 for what is added to it.
+_MOST = 2**30
 
 
 def to_onnx(mod: tvm.IRModule) -> onnx.ModelProto:
@@ -117,12 +120,15 @@ class _Exporter:
         if op_name(expr) not in ("add", "nn.bias_add") or array_of(expr.args[1]) is None:
             return False
         layer, bias = expr.args[0], array_of(expr.args[1])
-        dense = op_name(layer) == "nn.dense"
-        channels = int(expr.checked_type.shape[-1 if dense else 1])
-        along = bias.size == channels and (
-            bias.ndim == 1 if dense or op_name(expr) == "nn.bias_add" else bias.ndim >= 3
-        )
-        return op_name(layer) in ("nn.conv2d", "nn.dense") and self._uses[layer] == 1 and along
+        if op_name(layer) not in ("nn.conv2d", "nn.dense") or self._uses[layer] != 1:
+            return False
+        shape = _ints(layer.checked_type.shape)
+        axis = len(shape) - 1 if op_name(layer) == "nn.dense" else 1
+        if bias.size != shape[axis] or bias.ndim > len(shape):
+            return False
+        if op_name(expr) == "nn.bias_add":
+            return int(expr.attrs.axis) % len(shape) == axis
+        return per_channel(bias, axis, tuple(shape)) is not None
 
     def _clamps(self, expr: Expr) -> bool:
         return (
@@ -139,12 +145,27 @@ class _Exporter:
         while op_name(data) in MOVES:
             data = data.args[0]
         if all(op_name(e) == "qnn.dequantize" for e in (data, layer.args[1])):
-            scales = array_of(data.args[1]) * array_of(layer.args[1].args[1]).reshape(-1)
-            numbers = np.rint(bias / scales.astype(np.float64)).astype(np.int32)
-            scales = np.broadcast_to(scales, bias.shape).astype(np.float32)
-            zeros = np.zeros(bias.shape, np.int32)
-            bias = self.node("DequantizeLinear", [numbers, scales, zeros], axis=0)
+            bias = self._rounded(bias, data, layer.args[1])
         return self._call(layer, bias)
+
+    def _rounded(self, bias: np.ndarray, data: Call, weights: Call) -> str | np.ndarray:
+        """Return a bias in numbers, as the runtimes add it; as it is if it would change by more.
+
+        By more than the rounding of the data changes what it is added to: half a number times the
+        largest weight. A channel whose weights are all 0 has a scale that says nothing of its bias;
+        one whose weights are far smaller than its bias, a scale of which int32 has not enough.
+        """
+        numbers, scales, zeros = (array_of(arg) for arg in weights.args)
+        each = bias.size // scales.size  # of one scale there may be several outputs
+        scales, zeros = (np.repeat(values, each) for values in (scales, zeros))
+        largest = np.abs(numbers.reshape(bias.size, -1) - zeros[:, None]).max(1)
+        scales = array_of(data.args[1]).astype(np.float64) * scales
+        exact = bias / scales
+        rounded = np.rint(exact).clip(-_MOST, _MOST)
+        if (np.abs(rounded - exact) > largest / 2).any():
+            return bias
+        parts = [rounded.astype(np.int32), scales.astype(np.float32), np.zeros(bias.size, np.int32)]
+        return self.node("DequantizeLinear", parts, axis=0)
 
     def _call(self, call: Call, bias: str | np.ndarray | None = None) -> str:
         export = _EXPORT.get(op_name(call) or "")
@@ -152,9 +173,8 @@ class _Exporter:
             raise ValueError(
                 f"to_onnx: expected one of {', '.join(sorted(_EXPORT))}, got {op_name(call)}"
             )
-        if getattr(call.attrs, "data_layout", "NCHW") != "NCHW" or (
-            getattr(call.attrs, "layout", "NCHW") not in ("NCHW", "")
-        ):
+        layouts = ("data_layout", "layout", "out_layout")
+        if any(getattr(call.attrs, name, "") not in ("NCHW", "") for name in layouts):
             raise ValueError(f"to_onnx: {op_name(call)}: expected data in NCHW")
         args = [
             e for arg in inputs_of(call) for e in (arg.fields if isinstance(arg, Tuple) else [arg])
@@ -182,10 +202,16 @@ def _plain(kind: str) -> Export:
 
 
 def _convolution(exporter: _Exporter, call: Call, args: list[Expr]) -> str:
-    attrs = call.attrs
+    attrs, (data, weights, *bias) = call.attrs, args
+    if attrs.kernel_layout != "OIHW":
+        raise ValueError(f"to_onnx: nn.conv2d: expected weights in OIHW, got {attrs.kernel_layout}")
+    channels, shape = int(call.checked_type.shape[1]), _ints(weights.checked_type.shape)
+    if shape[0] != channels:  # a depthwise one's with a multiplier are spread over two axes
+        shape = np.array([channels, -1, *shape[2:]], np.int64)
+        weights = exporter.node("Reshape", [weights, shape])
     return exporter.node(
         "Conv",
-        args,
+        [data, weights, *bias],
         strides=_ints(attrs.strides),
         pads=_ints(attrs.padding),
         dilations=_ints(attrs.dilation),
@@ -197,8 +223,13 @@ def _convolution(exporter: _Exporter, call: Call, args: list[Expr]) -> str:
 def _pool(kind: str) -> Export:
     def export(exporter: _Exporter, call: Call, args: list[Expr]) -> str:
         attrs = call.attrs
-        average = kind == "AveragePool"
-        fields = {"count_include_pad": int(attrs.count_include_pad)} if average else {}
+        dilations = _ints(attrs.dilation)
+        if kind == "MaxPool":
+            fields = {"dilations": dilations}
+        elif set(dilations) == {1}:
+            fields = {"count_include_pad": int(attrs.count_include_pad)}
+        else:  # which ONNX has from opset 19
+            raise ValueError(f"to_onnx: {op_name(call)}: expected no dilation, got {dilations}")
         return exporter.node(
             kind,
             args,
@@ -242,7 +273,16 @@ def _reshape(exporter: _Exporter, call: Call, args: list[Expr]) -> str:
 
 
 def _batch_norm(exporter: _Exporter, call: Call, args: list[Expr]) -> str:
-    return exporter.node("BatchNormalization", args, epsilon=float(call.attrs.epsilon))
+    if int(call.attrs.axis) % len(args[0].checked_type.shape) != 1:
+        raise ValueError(f"to_onnx: nn.batch_norm: expected axis 1, got {call.attrs.axis}")
+    data, gamma, beta, *statistics = args
+    ones, zeros = (
+        value(_ints(gamma.checked_type.shape), np.float32) for value in (np.ones, np.zeros)
+    )
+    gamma, beta = gamma if call.attrs.scale else ones, beta if call.attrs.center else zeros
+    return exporter.node(
+        "BatchNormalization", [data, gamma, beta, *statistics], epsilon=float(call.attrs.epsilon)
+    )
 
 
 def _adaptive_pool(exporter: _Exporter, call: Call, args: list[Expr]) -> str:

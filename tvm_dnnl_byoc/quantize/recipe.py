@@ -6,7 +6,11 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 _FORMAT, _VERSION = "dnnl_byoc.quantization", 1
+# The smallest that float32 has all digits for: by less, processors may divide as by 0.
+LEAST_SCALE = float(np.finfo(np.float32).tiny)
 
 
 @dataclass
@@ -108,7 +112,7 @@ class Recipe:
                     {name: Tensor(**entry) for name, entry in document["tensors"].items()},
                     {name: Layer(**entry) for name, entry in document["layers"].items()},
                 )
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
+        except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(
                 f"{path}: expected a recipe as Recipe.save writes it: {error}"
             ) from None

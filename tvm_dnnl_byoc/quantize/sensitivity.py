@@ -40,13 +40,12 @@ def sensitivity(
     Returns
     -------
     dict of str to float
-        By layer, the worst first: the mean square of the outputs' error, divided by the mean square
-        of the outputs.
+        By layer, the worst first: the sum of the squares of the outputs' error, divided by that of
+        the outputs, or by 1 if all of them are 0. Outputs that are not finite are left out.
     """
     inputs = list(data)
     main = Main.read(mod, params)
     exact = _outputs(main.with_body(main.body), inputs, target)
-    power = np.square(exact).mean()
     chosen = [name for name, layer in recipe.layers.items() if layer.quantize]
     noise = {}
     for name in with_progress(chosen, "quantizing one layer at a time"):
@@ -54,8 +53,14 @@ def sensitivity(
             other: replace(layer, quantize=other == name) for other, layer in recipe.layers.items()
         }
         alone = convert(mod, params, replace(recipe, layers=layers))
-        noise[name] = float(np.square(_outputs(alone, inputs, target) - exact).mean() / power)
+        noise[name] = _noise(_outputs(alone, inputs, target), exact)
     return dict(sorted(noise.items(), key=lambda item: -item[1]))
+
+
+def _noise(got: np.ndarray, exact: np.ndarray) -> float:
+    finite = np.isfinite(got) & np.isfinite(exact)
+    power = np.square(exact[finite]).sum()
+    return float(np.square(got[finite] - exact[finite]).sum() / (power or 1))
 
 
 def _outputs(mod: tvm.IRModule, inputs: list[Inputs], target: str) -> np.ndarray:
