@@ -187,8 +187,6 @@ int PlanBuilder::first_value(int tensor) {
     if (convert(tensor, wanted, mode_ == Plan::Mode::full) < 0)
       throw Unsupported(text("expected numbers that oneDNN can quantize or dequantize, got ",
                              quantization(tensor).scales.size(), " scales"));
-  } else if (!is_defined(tensor)) {
-    put_together(tensor);
   }
   return values_of_[tensor].front();
 }
@@ -327,28 +325,12 @@ void PlanBuilder::copy_into(int tensor, const memory::desc& md, int target, size
   storage_of(target).joint = true;
 }
 
-void PlanBuilder::define_in_parts(int tensor, const memory::desc& md,
-                                  const std::vector<int>& parts) {
-  Parts& defined = parts_[tensor] = {md, {}};
-  for (const int part : parts)
-    for (const int smallest : parts_of(part)) {
-      defined.tensors.push_back(smallest);
-      int& last_read = last_read_[name_[smallest]];
-      last_read = std::max(last_read, last_read_[name_[tensor]]);
-    }
-}
-
-/*! \brief For who cannot read the parts. */
-void PlanBuilder::put_together(int tensor) {
-  const auto [md, parts] = parts_.at(tensor);
-  const int whole = define(tensor, md);
-  memory::dims begin(md.get_ndims(), 0);
+void PlanBuilder::leave_in_parts(int tensor, const memory::desc& md,
+                                 const std::vector<int>& parts) {
+  parts_[tensor] = {md, parts};
   for (const int part : parts) {
-    const memory::dims shape = this->shape(part);
-    const size_t element = memory::data_type_size(md.get_data_type());
-    const size_t offset = md.submemory_desc(shape, begin).get_submemory_offset() * element;
-    copy_into(part, {shape, md.get_data_type(), md.get_strides()}, whole, offset);
-    begin[1] += shape[1];
+    int& last_read = last_read_[name_[part]];
+    last_read = std::max(last_read, last_read_[name_[tensor]]);
   }
 }
 

@@ -128,13 +128,11 @@ class PlanBuilder {
   bool may_overwrite(int tensor) const;
 
   /*!
-   * \brief Defines a tensor as channels that lie in parts, for those who can read them there.
-   * \param md Where they lie once somebody cannot.
-   * \param parts Tensors that are defined, or such themselves.
+   * \brief Leaves a tensor in parts, of which there is no value, to those who all read the parts.
+   * \param md What it would be.
+   * \param parts Tensors that are defined.
    */
-  void define_in_parts(int tensor, const memory::desc& md, const std::vector<int>& parts);
-
-  bool is_in_parts(int tensor) const { return parts_.count(tensor) > 0; }
+  void leave_in_parts(int tensor, const memory::desc& md, const std::vector<int>& parts);
 
   /*! \brief The parts of such a tensor; of others, the tensor itself. */
   std::vector<int> parts_of(int tensor) const;
@@ -194,7 +192,6 @@ class PlanBuilder {
   bool reads_numbers(const Node& node) const;
   const Node* only_reader(int tensor) const;
   bool is_deferred(int tensor) const { return !is_defined(tensor) && deferred_.count(tensor) > 0; }
-  void put_together(int tensor);
   void find_readers();
   void find_what_stays_in_f32();
   void bind_outputs();

@@ -8,15 +8,13 @@
 namespace dnnl_byoc {
 namespace {
 
-/*! \brief Whether all that read a tensor, or a larger concat that begins with it or has it in the
- *  middle, are batch normalizations that leave numbers. */
-bool are_normalized(const PlanBuilder& b, int tensor) {
+/*! \brief Whether all that read a tensor can read its parts: so do other concats of channels. */
+bool are_read(const PlanBuilder& b, int tensor) {
   const auto& readers = b.readers(tensor);
   return std::all_of(readers.begin(), readers.end(), [&](const Node* reader) {
-    if (!reader) return false;
-    if (reader->kind != "concat") return leaves_numbers(b, *reader);
-    return reader->attr<int>("axis") == 1 && reader->post_ops.empty() &&
-           are_normalized(b, reader->output);
+    if (reader && reader->kind == "concat")
+      return reader->attr<int>("axis") == 1 && reader->post_ops.empty();
+    return reader && leaves_numbers(b, *reader);
   });
 }
 
@@ -74,27 +72,27 @@ bool join(PlanBuilder& b, const Node& node, int axis, const memory::desc& dst_md
   return true;
 }
 
-/*!
- * \brief Leaves the parts where they are, if all that read the result can read them there.
- * \return False, and nothing is done, if not.
- */
-bool leave_in_parts(PlanBuilder& b, const Node& node, int axis, const memory::dims& dst_shape) {
-  const auto dtype = b.dtype(node.inputs[0]);
-  const auto can_be_read = [&](int id) {
-    return b.dtype(id) == dtype && (b.is_defined(id) || b.is_in_parts(id)) &&
-           can_be_normalized(b, id);
-  };
-  const auto md = data_md(DataLayout::channels_last, dst_shape, dtype);
-  if (axis != 1 || !md || !node.post_ops.empty() || !are_normalized(b, node.output) ||
-      !std::all_of(node.inputs.begin(), node.inputs.end(), can_be_read))
-    return false;
-  b.define_in_parts(node.output, *md, node.inputs);
-  return true;
+/*! \brief Whether the parts can stay where they are. */
+bool can_stay_apart(const PlanBuilder& b, const Node& node, const memory::desc& md) {
+  return are_read(b, node.output) &&
+         std::all_of(node.inputs.begin(), node.inputs.end(), [&](int id) {
+           return b.is_defined(id) && b.dtype(id) == md.get_data_type() && can_be_normalized(b, id);
+         });
+}
+
+/*! \brief The node with the parts of what was left in parts. */
+Node with_parts(const PlanBuilder& b, const Node& node) {
+  Node result = node;
+  result.inputs.clear();
+  for (int id : node.inputs)
+    for (int part : b.parts_of(id)) result.inputs.push_back(part);
+  return result;
 }
 
 }  // namespace
 
-void build_concat(PlanBuilder& b, const Node& node) {
+void build_concat(PlanBuilder& b, const Node& given) {
+  const Node node = with_parts(b, given);
   const int axis = node.attr<int>("axis");
   memory::dims dst_shape = b.shape(node.inputs[0]);
   expect(axis >= 0 && axis < static_cast<int>(dst_shape.size()), b, node,
@@ -109,7 +107,9 @@ void build_concat(PlanBuilder& b, const Node& node) {
     expect(shape == dst_shape, b, node, "tensors that differ along the axis only");
   }
 
-  if (leave_in_parts(b, node, axis, dst_shape)) return;
+  const auto apart = data_md(DataLayout::channels_last, dst_shape, b.dtype(node.inputs[0]));
+  if (axis == 1 && apart && node.post_ops.empty() && can_stay_apart(b, node, *apart))
+    return b.leave_in_parts(node.output, *apart, node.inputs);
   const auto candidates = by_share(b, node, dst_shape);
   if (node.post_ops.empty() && is_countable(dst_shape) && join(b, node, axis, candidates.front()))
     return;
