@@ -5,6 +5,7 @@ import pytest
 from front import (
     RELAY,
     build,
+    build_plainly,
     check,
     const,
     conv2d,
@@ -19,7 +20,7 @@ from front import (
 from fusion_table import elu, gelu_erf, gelu_tanh, hardswish, mish, number, sigmoid_times, softplus
 
 from tvm_dnnl_byoc import partition_for_dnnl
-from tvm_dnnl_byoc.passes.activations import Activation, recognise
+from tvm_dnnl_byoc.passes.activations import Activation, erf, recognise
 
 N, C, H, W = 2, 6, 7, 5
 
@@ -110,6 +111,40 @@ NEAR_MISSES = {
 }  # fmt: skip
 
 
+EPSILON = number(1e-6)
+
+
+def bell(x):
+    x = x * number(64) - number(26)
+    return relay.exp(relay.negative(x * x))
+
+
+# What an activation is but for a small number, or but for a narrow place; and where that shows.
+NEARLY = {
+    "log(relu + ε)": (lambda x: relay.log(relay.nn.relu(x) + EPSILON), (-3, 1)),
+    "1 / (relu + ε)": (lambda x: number(1) / (relay.nn.relu(x) + EPSILON), (-3, 1)),
+    "1 / max(|x|, ε)": (lambda x: number(1) / relay.maximum(relay.abs(x), EPSILON), (-1e-6, 1e-6)),
+    "x / sqrt(x² + ε²)": (lambda x: x / relay.sqrt(x * x + number(1e-12)), (-2e-6, 3e-6)),
+    "x · rsqrt(x² + ε)": (lambda x: x * relay.rsqrt(x * x + EPSILON), (-2e-3, 3e-3)),
+    "log(clip(sigmoid))": (
+        lambda x: relay.log(relay.clip(relay.sigmoid(x), 1e-7, 1 - 1e-7)), (-90, 9)
+    ),
+    "log(1 - clip(sigmoid))": (  # at 8 and 24; between them float32's 1 - 1e-6 is not exact
+        lambda x: relay.log(number(1) - relay.clip(relay.sigmoid(x), 1e-7, 1 - 1e-7)), (-392, 104)
+    ),
+    "ε · sigmoid": (lambda x: EPSILON * relay.sigmoid(x), (-3, 3)),
+    "ε · tanh": (lambda x: EPSILON * relay.tanh(x), (-3, 3)),
+    "bell": (bell, (0.38, 0.44)),
+    "tent": (
+        lambda x: number(1000) * relay.maximum(
+            number(0), relay.minimum(x - number(3.05), number(3.1) - x)
+        ),
+        (3, 3.15),
+    ),
+    "clip at 1e9": (lambda x: relay.clip(x * number(0.001), -1e6, 1e6), (-3e9, 2e9)),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("alg", SPELLINGS)
 def test_spellings(alg):
     x, weights = var("x", N, C, H, W), var("w", C, C, 1, 1)  # no constants to fold a scale into
@@ -129,6 +164,22 @@ def test_near_misses():
         steps = fused(check(module(expression(conv(x, seed=2))), tolerance=3e-6))
         known = ("gelu", "swish", "hardsigmoid", "mish", "soft_relu", "elu+", "elu'")
         assert not any(alg in str(steps) for alg in known), name
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("name", NEARLY)
+def test_nearly_an_activation(name, before):
+    """Nearly is not enough: what is before or behind an anchor gives plain TVM's numbers."""
+    expression, (low, high) = NEARLY[name]
+    x, same = var("x", 4, 8), relay.const(np.eye(8, dtype="float32"))
+    y = relay.nn.dense(expression(x), same) if before else expression(relay.nn.dense(x, same))
+    mod = module(y)
+    inputs = {"x": np.linspace(low, high, 32, dtype="float32").reshape(4, 8)}
+    partitioned = partition_for_dnnl(mod)
+    assert offloaded(partitioned)[0]
+    actual, expected = run(build(partitioned), inputs), run(build_plainly(mod), inputs)
+    scale = np.abs(expected[0]).mean()
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-4, atol=1e-5 * scale)
 
 
 def test_selu_is_a_scaled_elu():
@@ -179,6 +230,14 @@ def test_integers_are_left_alone():
     check(module(x * x))
 
 
+def softplus_of(x):
+    return np.log(1 + np.exp(x))
+
+
+def sigmoid_of(x):
+    return 1 / (1 + np.exp(-x))
+
+
 @pytest.mark.parametrize(
     ("function", "constants", "expected"),
     [
@@ -189,6 +248,29 @@ def test_integers_are_left_alone():
         (lambda x: x**3, [3], None),
         (lambda x: np.sqrt(x), [], None),
         (lambda x: np.where(x > 50, np.inf, x), [50], None),
+        (lambda x: np.where(x > 100, np.inf, x), [100], None),
+        (lambda x: np.ones_like(x), [], None),
+        (lambda x: np.maximum(np.minimum(x, -3), 5), [-3, 5], None),  # 5
+        (lambda x: np.maximum(x, 0) + 1e-30, [1e-30], None),
+        (lambda x: np.maximum(np.abs(x), 1e-6), [1e-6], None),
+        (lambda x: np.sqrt(x * x + 1e-12), [1e-12], None),
+        (lambda x: x * x + 1e-9, [1e-9], None),
+        (softplus_of, [1], Activation("soft_relu", 1)),
+        (lambda x: softplus_of(x) + 1e-6, [1, 1e-6], None),
+        (lambda x: softplus_of(x) + 1e-12, [1, 1e-12], None),
+        (lambda x: np.clip(sigmoid_of(x), 1e-7, 1), [1e-7, 1], None),
+        (lambda x: np.minimum(sigmoid_of(x), 1 - 1e-7), [1 - 1e-7], None),
+        (lambda x: sigmoid_of(np.clip(x, -88, 88)), [-88, 88], Activation("logistic")),
+        (lambda x: 0.9999999 * np.tanh(x), [0.9999999], None),
+        (lambda x: 1e-6 * np.tanh(x), [1e-6], None),
+        (lambda x: 2 * sigmoid_of(2 * x) - 1, [2, 1], Activation("tanh")),
+        (lambda x: 0.5 * x * (1.000005 + erf(x / 2**0.5)), [0.5, 1.000005], None),
+        (lambda x: x / (1 + np.exp(-1.702 * x)), [1, 1.702], Activation("swish", 1.702)),
+        (lambda x: x + np.clip(x - 1e5, 0, 1), [1e5, 0, 1], None),
+        (lambda x: np.exp(-((64 * x - 26) ** 2)), [64, 26, 2], None),
+        (lambda x: x + np.exp(-1e4 * (x * (4096 * x - 3328) + 676)), [1e4, 4096, 3328, 676], None),
+        (lambda x: np.maximum(0, np.minimum(x - 3.05, 3.1 - x)), [3.05, 3.1], None),
+        (lambda x: np.clip(x * 0.001, -1e6, 1e6), [0.001, -1e6, 1e6], None),
     ],
 )
 def test_recognise(function, constants, expected):

@@ -38,7 +38,7 @@ def fold_padding(call: Call, shape: Sequence[int | None]) -> Call | None:
         if attrs.ceil_mode or not within:
             return None
     if "max_pool" in name:
-        if value > _LOWEST:
+        if not value <= _LOWEST:  # so that NaN is refused
             return None
     elif value != 0:
         return None
