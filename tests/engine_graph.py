@@ -43,6 +43,15 @@ def run_python(code, *args, **env):
     )
 
 
+def with_avx2(file, what):
+    """Run the tests of a file with ``what`` in their names again, with oneDNN limited to AVX2."""
+    which = f"({what}) and not avx2"  # not the test that asks for them
+    code = f"import pytest; raise SystemExit(pytest.main(['-q', {file!r}, '-k', {which!r}]))"
+    process = run_python(code, ONEDNN_MAX_CPU_ISA="AVX2")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert " passed" in process.stdout
+
+
 # The C ABI ---------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engine_graph import DTYPES, Graph, build_info, reference, run, run_python, start
+from engine_graph import DTYPES, Graph, build_info, reference, run, start, with_avx2
 
 VECTOR = 8 if build_info()["isa"].startswith("AVX2") else 16
 INCLUDE, EXCLUDE = "avg_include_padding", "avg_exclude_padding"
@@ -127,8 +127,4 @@ def test_near_misses(name):
 
 @pytest.mark.parametrize("what", ["shapes", "extremes", "ties", "near_misses"])
 def test_avx2(what):
-    which = f"{what} and not avx2"  # not this one again
-    code = f"import pytest; raise SystemExit(pytest.main(['-q', {__file__!r}, '-k', {which!r}]))"
-    process = run_python(code, ONEDNN_MAX_CPU_ISA="AVX2")
-    assert process.returncode == 0, process.stdout + process.stderr
-    assert " passed" in process.stdout
+    with_avx2(__file__, what)

@@ -82,9 +82,11 @@ bool build_normalization_to_numbers(PlanBuilder& b, const Node& node) {
                                                       static_cast<float>(to.zero_points[0])};
   std::vector<std::pair<int, int>> args;
   std::vector<memory::dim> channels;
-  for (const int part : b.parts_of(src)) {
+  const auto parts = b.parts_of(src);
+  const int first = parts.size() == 1 ? DNNL_ARG_SRC : DNNL_ARG_MULTIPLE_SRC;
+  for (const int part : parts) {
     const memory::desc md = b.md(part);
-    args.emplace_back(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(args.size()), b.require(part, md));
+    args.emplace_back(first + static_cast<int>(args.size()), b.require(part, md));
     channels.push_back(md.get_dims()[1]);
   }
   const auto statistics = plain_md({shape[1]}, Type::f32);
