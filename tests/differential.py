@@ -34,6 +34,8 @@ _TIMEOUT = 300  # seconds for one program
 DYNAMIC = "dynamic"
 """In the place of an ``opt_level``: the batch is a size that only a run knows."""
 _BATCHES = (3, 1, 3)
+# TVM 0.19's VM cannot be compiled with them then, without us either: the process dies.
+_ENDS_THE_PROCESS = ("nn.group_norm",)
 
 _REPRODUCER = """\
 # In tests/: DNNL_BYOC_TUNE={tune} PYTHONPATH=.. python this_file.py
@@ -145,6 +147,8 @@ def check_dynamic(source):
     ------
     Mismatch
     """
+    if any(name in source for name in _ENDS_THE_PROCESS):
+        return None
     references = {}
     try:
         mod = module(*evaluate(source, any_size()))
