@@ -2,6 +2,12 @@
 
 from engine_graph import build_info
 
+OWN_KERNELS = build_info()["isa"] not in ("SSE41", "AVX")
+"""The package's own, for AVX2 and AVX-512; elsewhere oneDNN's run, and their tests say nothing."""
+
+VECTOR = 8 if build_info()["isa"].startswith("AVX2") else 16
+"""Floats of a vector of theirs."""
+
 WHOLE = build_info()["isa"] in (
     *("AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE_VNNI", "AVX512_CORE_BF16"),
     *("AVX512_CORE_FP16", "AVX512_CORE_AMX", "AVX512_CORE_AMX_FP16"),

@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from engine_graph import DTYPES, Graph, build_info, reference, run, start, with_avx2
+from engine_graph import DTYPES, Graph, reference, run, start, with_avx2
+from processor import OWN_KERNELS, VECTOR
 
-VECTOR = 8 if build_info()["isa"].startswith("AVX2") else 16
 INCLUDE, EXCLUDE = "avg_include_padding", "avg_exclude_padding"
 SCALE, TO_SCALE, ZERO_POINT = 0.02, 0.0117, {"u8": 5, "s8": -7}
 
-pytestmark = pytest.mark.skipif(
-    build_info()["isa"] in ("SSE41", "AVX"), reason="the kernel needs AVX2"
-)
+pytestmark = pytest.mark.skipif(not OWN_KERNELS, reason="the kernels need AVX2")
 
 
 def average(shape, kernel=(3, 3), alg=EXCLUDE, zero_point=0, dtype="u8", last=True, **window):

@@ -8,20 +8,17 @@ from engine_graph import (
     Graph,
     addition_and_relu,
     binary,
-    build_info,
     check,
     eltwise,
     relu,
     with_avx2,
 )
+from processor import OWN_KERNELS, VECTOR
 
-VECTOR = 8 if build_info()["isa"].startswith("AVX2") else 16
 GROUPS = [4] if VECTOR == 8 else [4, 8]
 CHANNELS = 32
 
-pytestmark = pytest.mark.skipif(
-    build_info()["isa"] in ("SSE41", "AVX"), reason="the kernels need AVX2"
-)
+pytestmark = pytest.mark.skipif(not OWN_KERNELS, reason="the kernels need AVX2")
 
 
 def grouped(graph, x, group=4, channels=CHANNELS, kernel=(3, 3), bias=True, out=None, **attrs):

@@ -1,15 +1,12 @@
 """Batch normalization that leaves numbers: the same ones, from parts, and only where it applies."""
 
 import pytest
-from engine_graph import Graph, build_info, check, relu, with_avx2
+from engine_graph import Graph, check, relu, with_avx2
+from processor import OWN_KERNELS, VECTOR
 from test_engine import add_batch_normalization
 from test_engine_quantization import check as check_numbers
 
-VECTOR = 8 if build_info()["isa"].startswith("AVX2") else 16
-
-pytestmark = pytest.mark.skipif(
-    build_info()["isa"] in ("SSE41", "AVX"), reason="the kernel needs AVX2"
-)
+pytestmark = pytest.mark.skipif(not OWN_KERNELS, reason="the kernels need AVX2")
 
 
 def normalized(graph, x, channels, post_ops=(), dtype="u8", zero_point=3, scale=0.011):

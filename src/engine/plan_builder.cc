@@ -7,6 +7,7 @@
 #include "isa.h"
 #include "memory_plan.h"
 #include "ops/op.h"
+#include "threads.h"
 
 namespace dnnl_byoc {
 
@@ -242,6 +243,10 @@ int PlanBuilder::winograd_tile() const {
 
 bool PlanBuilder::wants_first_implementation() const {
   return choices_.implementation == 0 && choices_.implementations.count(node_) == 0;
+}
+
+bool PlanBuilder::has_own_kernels() const {
+  return has_avx2() && on_openmp() && mode_ == Plan::Mode::full;
 }
 
 bool PlanBuilder::wants_own_kernel() {

@@ -58,6 +58,13 @@ class PlanBuilder {
   bool wants_first_implementation() const;
 
   /*!
+   * \brief Whether there are kernels of our own, which are compiled for AVX2 and AVX-512.
+   *
+   * They run on OpenMP's threads; beside another runtime's these would be too many.
+   */
+  bool has_own_kernels() const;
+
+  /*!
    * \brief Whether a kernel of our own, that can run the node under construction, is to do it.
    *
    * It is the first implementation then, and oneDNN's are those that follow.

@@ -5,7 +5,6 @@
 #include "../isa.h"
 #include "../kernel.h"
 #include "../kernels/average.h"
-#include "../threads.h"
 #include "ending.h"
 #include "spatial.h"
 
@@ -32,8 +31,7 @@ bool all_see_the_image(const average::Side& side, memory::dim src, memory::dim d
 }  // namespace
 
 bool build_average(PlanBuilder& b, const Node& node, const NumbersAverage& numbers) {
-  // It runs on OpenMP's threads; beside another runtime's they would be too many.
-  if (!has_avx2() || !on_openmp() || b.mode() != Plan::Mode::full) return false;
+  if (!b.has_own_kernels()) return false;
   const memory::desc src_md = b.md(numbers.src);
   const memory::dims shape = src_md.get_dims(), kernel = node.attr<memory::dims>("kernel");
   if (shape.size() != 4 || data_layout_of(src_md) != DataLayout::channels_last ||

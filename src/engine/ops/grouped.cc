@@ -7,7 +7,6 @@
 #include "../isa.h"
 #include "../kernel.h"
 #include "../kernels/grouped.h"
-#include "../threads.h"
 #include "ending.h"
 #include "spatial.h"
 #include "weights.h"
@@ -46,8 +45,7 @@ grouped::Function function_for(memory::dim group, memory::dim stride) {
 }  // namespace
 
 bool build_grouped(PlanBuilder& b, const Node& node) {
-  // It runs on OpenMP's threads; beside another runtime's they would be too many.
-  if (!has_avx2() || !on_openmp() || b.mode() != Plan::Mode::full) return false;
+  if (!b.has_own_kernels()) return false;
   const int src = node.inputs[0], weights = node.inputs[1];
   const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);
   const auto groups = node.attr<memory::dim>("groups");

@@ -10,7 +10,6 @@
 #include "../kernels/image.h"
 #include "../kernels/normalization.h"
 #include "../quantization.h"
-#include "../threads.h"
 #include "post_ops.h"
 
 namespace dnnl_byoc {
@@ -43,10 +42,8 @@ class NormalizationKernel final : public Kernel {
 }  // namespace
 
 bool leaves_numbers(const PlanBuilder& b, const Node& node) {
-  // The kernel runs on OpenMP's threads; beside another runtime's they would be too many.
-  if (!has_avx2() || !on_openmp() || b.mode() != Plan::Mode::full) return false;
   const Node* quantizer = b.quantizer_of(node);
-  if (node.kind != "batch_normalization" || !quantizer) return false;
+  if (!b.has_own_kernels() || node.kind != "batch_normalization" || !quantizer) return false;
   const auto dtype = quantization_of(*quantizer, {}).dtype;
   const bool plain = std::all_of(node.post_ops.begin(), node.post_ops.end(), [](const PostOp& op) {
     return op.alg == dnnl::algorithm::eltwise_relu;

@@ -7,7 +7,6 @@
 #include "../isa.h"
 #include "../kernel.h"
 #include "../kernels/winograd.h"
-#include "../threads.h"
 #include "ending.h"
 #include "post_ops.h"
 #include "spatial.h"
@@ -145,8 +144,7 @@ memory::dim stripe_rows(memory::dim bytes, memory::dim tiles, memory::dim rows) 
 }  // namespace
 
 bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
-  // The transforms run on OpenMP's threads; beside another runtime's they would be too many.
-  if (!has_avx2() || !on_openmp()) return false;
+  if (!b.has_own_kernels()) return false;
   const auto problem = problem_of(b, node, tile);
   if (!problem) return false;
   const auto& [kernel, transforms, in_channels, out_channels, padding, src_md, dst_md, ending] =
