@@ -75,6 +75,8 @@ bool adds_up_whole_numbers() {
   }
 }
 
+bool has_avx512_vnni() { return adds_up_whole_numbers() && channel_block() == 16; }
+
 bool has_avx2() {
   switch (dnnl::get_effective_cpu_isa()) {
     case dnnl::cpu_isa::isa_default:

@@ -21,6 +21,9 @@ bool computes_in(dnnl::memory::data_type dtype);
 /*! \brief Whether it multiplies bytes and adds them up in 32 bits, without saturating before. */
 bool adds_up_whole_numbers();
 
+/*! \brief Whether it does so in vectors of 64 bytes. */
+bool has_avx512_vnni();
+
 /*! \brief Whether oneDNN uses AVX2, or AVX-512, which has it. */
 bool has_avx2();
 

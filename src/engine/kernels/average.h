@@ -14,16 +14,11 @@ namespace average {
 
 constexpr int64_t kMostPixels = 256;  // of a window: their sum has 16 bits
 
-/*! \brief A window along one side of an image. */
-struct Side {
-  int64_t kernel, stride, padding;
-};
-
 /*! \brief What is pooled: images whose channels lie side by side. */
 struct Pooling {
   kernels::Image src, dst;
   int64_t batch, channels;
-  Side rows, columns;
+  kernels::WindowSide rows, columns;
   bool counts_padding;  // as zeros
   float scale, shift;   // of an average, before it is rounded
 };

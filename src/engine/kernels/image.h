@@ -19,6 +19,11 @@ struct Image {
   int64_t batch_stride, vector_stride, row_stride, column_stride;
 };
 
+/*! \brief A window along one side of an image. */
+struct WindowSide {
+  int64_t kernel, stride, padding;
+};
+
 /*! \brief What ends a convolution, after the bias and another image are added. */
 struct Activation {
   bool relu = false;

@@ -24,7 +24,7 @@ class AverageKernel final : public Kernel {
 };
 
 /*! \brief Whether every window has a part in the image: an average of nothing is no number. */
-bool all_see_the_image(const average::Side& side, memory::dim src, memory::dim dst) {
+bool all_see_the_image(const kernels::WindowSide& side, memory::dim src, memory::dim dst) {
   return side.padding < side.kernel && (dst - 1) * side.stride - side.padding < src;
 }
 
@@ -39,8 +39,7 @@ bool build_average(PlanBuilder& b, const Node& node, const NumbersAverage& numbe
     return false;
   const Window window(b, node, kernel);
   const memory::dims dst = window.output(b, node, kernel);
-  const average::Side rows = {kernel[0], window.strides[0], window.padding_l[0]};
-  const average::Side columns = {kernel[1], window.strides[1], window.padding_l[1]};
+  const auto rows = window_side(window, kernel, 0), columns = window_side(window, kernel, 1);
   if (count(kernel) > average::kMostPixels || window.dilation != memory::dims{0, 0} ||
       !all_see_the_image(rows, shape[2], dst[0]) || !all_see_the_image(columns, shape[3], dst[1]) ||
       !b.wants_own_kernel())

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "../isa.h"
+#include "depthwise.h"
 #include "grouped.h"
 #include "post_ops.h"
 #include "spatial.h"
@@ -54,7 +55,7 @@ memory merged_weights(const memory& plain, const memory::dims& grouped, memory::
 void build_convolution(PlanBuilder& b, const Node& node) {
   const memory::dim groups = checked_groups(b, node);
   if (const int tile = b.winograd_tile(); tile && build_winograd(b, node, tile)) return;
-  if (build_grouped(b, node)) return;
+  if (build_grouped(b, node) || build_depthwise(b, node)) return;
   const int src = node.inputs[0], weights = node.inputs[1];
   const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);
   const memory::dims kernel = spatial(weights_shape);

@@ -12,11 +12,17 @@
 
 #include "../kernels/image.h"
 #include "op.h"
+#include "spatial.h"
 
 namespace dnnl_byoc {
 
 /*! \brief A layout that is channels-last, or in blocks of channel_block() channels. */
 kernels::Image image_of(const memory::desc& md);
+
+/*! \brief One side of a window: its rows or columns. */
+inline kernels::WindowSide window_side(const Window& window, const memory::dims& kernel, int side) {
+  return {kernel[side], window.strides[side], window.padding_l[side]};
+}
 
 /*! \brief An addition of a whole tensor, a ReLU, or both in this order. */
 struct Ending {

@@ -1,0 +1,90 @@
+#include <immintrin.h>
+
+#include "depthwise_convolution.h"
+
+namespace dnnl_byoc {
+namespace {
+
+struct Whole {
+  using Type = __m512i;
+  using Mask = __mmask64;
+  static constexpr int kBytes = 64;
+
+  static Mask first(int64_t n) { return n >= kBytes ? ~Mask{0} : (Mask{1} << n) - 1; }
+  static Type all(uint8_t x) { return _mm512_set1_epi8(static_cast<char>(x)); }
+  static Type load(const void* p) { return _mm512_loadu_si512(p); }
+  static Type load(const void* p, Mask mask) { return _mm512_maskz_loadu_epi8(mask, p); }
+  static void store(void* p, Type x) { _mm512_storeu_si512(p, x); }
+  static void store(void* p, Type x, Mask mask) { _mm512_mask_storeu_epi8(p, mask, x); }
+  static Type flip_sign(Type x) { return _mm512_xor_si512(x, all(0x80)); }
+  static Type interleave_bytes(Type a, Type b, bool high) {
+    return high ? _mm512_unpackhi_epi8(a, b) : _mm512_unpacklo_epi8(a, b);
+  }
+  static Type interleave_shorts(Type a, Type b, bool high) {
+    return high ? _mm512_unpackhi_epi16(a, b) : _mm512_unpacklo_epi16(a, b);
+  }
+  static Type multiply_add(Type sums, Type a, Type b) { return _mm512_dpbusd_epi32(sums, a, b); }
+
+  template <bool kSigned>
+  static Type result(const Type (&sums)[4], const float* factors, const float* terms, float most) {
+    Type y[4];
+    for (int i = 0; i < 4; ++i) {
+      const __m512 factor = _mm512_loadu_ps(factors + 16 * i),
+                   term = _mm512_loadu_ps(terms + 16 * i);
+      const __m512 x = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(0xffff, sums[i]), factor, term);
+      y[i] = _mm512_maskz_cvtps_epi32(0xffff, _mm512_maskz_min_ps(0xffff, x, _mm512_set1_ps(most)));
+    }
+    const Type low = _mm512_packs_epi32(y[0], y[1]), high = _mm512_packs_epi32(y[2], y[3]);
+    return kSigned ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+  }
+  template <bool kSigned>
+  static Type maximum(Type a, Type b) {
+    return kSigned ? _mm512_max_epi8(a, b) : _mm512_max_epu8(a, b);
+  }
+};
+
+struct Half {
+  using Type = __m256i;
+  using Mask = __mmask32;
+  static constexpr int kBytes = 32;
+
+  static Mask first(int64_t n) { return n >= kBytes ? ~Mask{0} : (Mask{1} << n) - 1; }
+  static Type all(uint8_t x) { return _mm256_set1_epi8(static_cast<char>(x)); }
+  static Type load(const void* p) { return _mm256_loadu_si256(static_cast<const Type*>(p)); }
+  static Type load(const void* p, Mask mask) { return _mm256_maskz_loadu_epi8(mask, p); }
+  static void store(void* p, Type x) { _mm256_storeu_si256(static_cast<Type*>(p), x); }
+  static void store(void* p, Type x, Mask mask) { _mm256_mask_storeu_epi8(p, mask, x); }
+  static Type flip_sign(Type x) { return _mm256_xor_si256(x, all(0x80)); }
+  static Type interleave_bytes(Type a, Type b, bool high) {
+    return high ? _mm256_unpackhi_epi8(a, b) : _mm256_unpacklo_epi8(a, b);
+  }
+  static Type interleave_shorts(Type a, Type b, bool high) {
+    return high ? _mm256_unpackhi_epi16(a, b) : _mm256_unpacklo_epi16(a, b);
+  }
+  static Type multiply_add(Type sums, Type a, Type b) { return _mm256_dpbusd_epi32(sums, a, b); }
+
+  template <bool kSigned>
+  static Type result(const Type (&sums)[4], const float* factors, const float* terms, float most) {
+    Type y[4];
+    for (int i = 0; i < 4; ++i) {
+      const __m256 factor = _mm256_loadu_ps(factors + 8 * i), term = _mm256_loadu_ps(terms + 8 * i);
+      const __m256 x = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[i]), factor, term);
+      y[i] = _mm256_cvtps_epi32(_mm256_min_ps(x, _mm256_set1_ps(most)));
+    }
+    const Type low = _mm256_packs_epi32(y[0], y[1]), high = _mm256_packs_epi32(y[2], y[3]);
+    return kSigned ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+  }
+  template <bool kSigned>
+  static Type maximum(Type a, Type b) {
+    return kSigned ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b);
+  }
+};
+
+}  // namespace
+
+depthwise::Function depthwise::avx512_vnni_function(int64_t kernel, bool is_dst_signed) {
+  return is_dst_signed ? function_of<Whole, Half, true>(kernel)
+                       : function_of<Whole, Half, false>(kernel);
+}
+
+}  // namespace dnnl_byoc

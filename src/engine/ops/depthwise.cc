@@ -1,0 +1,171 @@
+#include "depthwise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "../isa.h"
+#include "../kernel.h"
+#include "../kernels/depthwise.h"
+#include "../quantization.h"
+#include "ending.h"
+#include "post_ops.h"
+#include "spatial.h"
+#include "weights.h"
+
+namespace dnnl_byoc {
+namespace {
+
+using Type = memory::data_type;
+
+constexpr memory::dim kFewestChannels = 16;  // for fewer, the most of a vector is empty
+
+class DepthwiseKernel final : public Kernel {
+ public:
+  DepthwiseKernel(depthwise::Function function, const depthwise::Convolution& convolution)
+      : function_(function), convolution_(convolution) {}
+  const char* impl() const override { return "depthwise"; }
+  void run(void* const* data) const override {
+    const auto floats = [data](int i) { return static_cast<const float*>(data[i]); };
+    const depthwise::Constants constants = {static_cast<const int8_t*>(data[1]),
+                                            static_cast<const int32_t*>(data[2]), floats(3),
+                                            floats(4)};
+    function_(convolution_, constants, data[0], data[5]);
+  }
+
+ private:
+  const depthwise::Function function_;
+  const depthwise::Convolution convolution_;
+};
+
+/*! \brief The range that a ReLU or a clip leaves; none for other post-ops. */
+std::optional<std::pair<float, float>> range_of(const Node& node) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (node.post_ops.empty()) return {{-kInfinity, kInfinity}};
+  const PostOp& op = node.post_ops[0];
+  if (node.post_ops.size() > 1) return std::nullopt;
+  if (op.alg == dnnl::algorithm::eltwise_clip && op.alpha <= op.beta) return {{op.alpha, op.beta}};
+  if (op.alg != dnnl::algorithm::eltwise_relu || op.alpha != 0) return std::nullopt;
+  return {{0.f, kInfinity}};
+}
+
+/*! \brief The number that stands for x, or the nearest one, as its bits. */
+uint8_t number_for(float x, const Quantization& how) {
+  const float least = how.dtype == Type::s8 ? -128.f : 0.f;
+  const float number = std::nearbyint(x / how.scales[0] + static_cast<float>(how.zero_points[0]));
+  return static_cast<uint8_t>(static_cast<int>(std::clamp(number, least, least + 255)));
+}
+
+/*! \brief What zero stands for in src, of a signed one 128 more; none if it has no such number. */
+std::optional<uint8_t> padding_of(const Quantization& src, Type dtype) {
+  const int32_t point = src.zero_points[0] + (dtype == Type::s8 ? 128 : 0);
+  if (point < 0 || point > 255) return std::nullopt;
+  return static_cast<uint8_t>(point);
+}
+
+/*! \brief By channel: the scale of its sums of products, counted in what dst's numbers step by. */
+std::vector<float> factors_of(const Quantization& src, const Quantization& weights,
+                              const Quantization& dst, memory::dim channels) {
+  std::vector<float> factors;
+  for (memory::dim i = 0; i < channels; ++i)
+    factors.push_back(src.scales[0] * weights.scales[weights.is_per_tensor() ? 0 : i] /
+                      dst.scales[0]);
+  return factors;
+}
+
+bool is_depthwise(const PlanBuilder& b, const Node& node) {
+  const memory::dims src = b.shape(node.inputs[0]), weights = b.shape(node.inputs[1]);
+  return src.size() == 4 && weights[1] == 1 && weights[0] == src[1] &&
+         node.attr<memory::dim>("groups") == src[1] && src[1] >= kFewestChannels &&
+         weights[2] == weights[3];
+}
+
+}  // namespace
+
+bool build_depthwise(PlanBuilder& b, const Node& node) {
+  const int src = node.inputs[0], weights = node.inputs[1];
+  const Node* quantizer = b.quantizer_of(node);
+  const auto range = range_of(node);
+  const Type dtype = b.dtypes_for(node, src).front();
+  if (!b.has_own_kernels() || !has_avx512_vnni() || !is_depthwise(b, node) || !quantizer ||
+      !range || !b.is_numbers(dtype, src))
+    return false;
+  const bool has_bias = node.inputs.size() == 3;
+  const memory::dims src_shape = b.shape(src), kernel = spatial(b.shape(weights));
+  const memory::dim channels = src_shape[1];
+  const Quantization to = quantization_of(*quantizer, {});
+  const Window window(b, node, kernel);
+  memory::dims dst_shape = window.output(b, node, kernel);
+  dst_shape.insert(dst_shape.begin(), {src_shape[0], channels});
+  const auto padding = padding_of(b.quantization(src), dtype);
+  const auto factors = factors_of(b.quantization(src), b.quantization(weights), to, channels);
+  const auto function = depthwise::avx512_vnni_function(kernel[0], to.dtype == Type::s8);
+  const auto is_finite = [](float x) { return std::isfinite(x); };
+  if (!function || !padding || window.dilation != memory::dims{0, 0} || !is_countable(dst_shape) ||
+      !std::all_of(factors.begin(), factors.end(), is_finite) ||
+      (has_bias && (!b.is_constant(node.inputs[2]) || b.dtype(node.inputs[2]) != Type::f32 ||
+                    b.shape(node.inputs[2]) != memory::dims{channels})) ||
+      !b.wants_own_kernel())
+    return false;
+
+  const memory::desc src_md = *data_md(DataLayout::channels_last, src_shape, dtype);
+  const memory::desc dst_md = *data_md(DataLayout::channels_last, dst_shape, to.dtype);
+  const depthwise::Convolution c = {image_of(src_md),
+                                    image_of(dst_md),
+                                    src_shape[0],
+                                    channels,
+                                    window_side(window, kernel, 0),
+                                    window_side(window, kernel, 1),
+                                    dtype == Type::s8,
+                                    *padding,
+                                    number_for(range->first, to),
+                                    number_for(range->second, to)};
+  // All of a constant's blocks, whether there are channels for them or not.
+  const memory::dim places = c.blocks() * depthwise::kBlock;
+  const auto arranged_md = plain_md({c.blocks() * c.block_bytes()}, Type::s8);
+  const auto starts_md = plain_md({places}, Type::s32), floats_md = plain_md({places}, Type::f32);
+  const auto arranged = [c, floats_md](const std::vector<float>& by_channel) {
+    memory result(floats_md, cpu_engine());
+    depthwise::arrange(c, by_channel.data(), static_cast<float*>(result.get_data_handle()));
+    return result;
+  };
+  const auto from_weights = [&](const memory::desc& md, auto arrange) {
+    return b.transformed(b.numbers_of(weights), md, [=](const memory& plain) {
+      memory result(md, cpu_engine());
+      arrange(c, static_cast<const int8_t*>(plain.get_data_handle()), result.get_data_handle());
+      return result;
+    });
+  };
+  const int weights_value = from_weights(arranged_md, [](const auto& c, const int8_t* w, void* to) {
+    depthwise::arrange_weights(c, w, static_cast<int8_t*>(to));
+  });
+  const int starts = from_weights(starts_md, [](const auto& c, const int8_t* w, void* to) {
+    depthwise::arrange_starts(c, w, static_cast<int32_t*>(to));
+  });
+  const auto point = static_cast<float>(to.zero_points[0]);
+  const int terms =
+      has_bias
+          ? b.transformed(node.inputs[2], floats_md,
+                          [=, scale = to.scales[0]](const memory& plain) {
+                            const auto* bias = static_cast<const float*>(plain.get_data_handle());
+                            std::vector<float> result(bias, bias + channels);
+                            for (float& x : result) x = x / scale + point;
+                            return arranged(result);
+                          })
+          : b.literal(arranged(std::vector<float>(static_cast<size_t>(channels), point)));
+  const std::vector<std::pair<int, int>> args = {
+      {DNNL_ARG_SRC, b.require(b.numbers_of(src), src_md)},
+      {DNNL_ARG_WEIGHTS, weights_value},
+      {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, starts},
+      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, b.literal(arranged(factors))},
+      {DNNL_ARG_BIAS, terms},
+      {DNNL_ARG_DST, b.define(quantizer->output, dst_md)}};
+  b.emit(node.kind, std::make_shared<DepthwiseKernel>(function, c), args, post_op_names(node));
+  return true;
+}
+
+}  // namespace dnnl_byoc
