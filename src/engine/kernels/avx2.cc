@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "average_pooling.h"
+#include "dot_of_floats.h"
 #include "grouped_convolution.h"
 #include "normalize.h"
 #include "winograd_transforms.h"
@@ -48,6 +49,8 @@ grouped::Function grouped::avx2_function(int64_t group, int64_t stride) {
 }
 
 average::Function average::avx2_function(bool is_signed) { return function_of<Avx2>(is_signed); }
+
+dot::Function dot::avx2_function() { return dot<Avx2::V>; }
 
 normalization::Function normalization::avx2_function(bool is_bf16, bool is_signed) {
   return function_of<Avx2>(is_bf16, is_signed);

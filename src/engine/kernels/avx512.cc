@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "average_pooling.h"
+#include "dot_of_floats.h"
 #include "grouped_convolution.h"
 #include "normalize.h"
 #include "winograd_transforms.h"
@@ -49,6 +50,8 @@ grouped::Function grouped::avx512_function(int64_t group, int64_t stride) {
 average::Function average::avx512_function(bool is_signed) {
   return function_of<Avx512>(is_signed);
 }
+
+dot::Function dot::avx512_function() { return dot<Avx512::V>; }
 
 normalization::Function normalization::avx512_function(bool is_bf16, bool is_signed) {
   return function_of<Avx512>(is_bf16, is_signed);

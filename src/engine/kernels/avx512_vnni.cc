@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "depthwise_convolution.h"
+#include "dot.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -80,7 +81,35 @@ struct Half {
   }
 };
 
+/*! \brief The products of bytes with those of dot::kRows rows. */
+template <bool kSigned>
+void dot_of_bytes(const void* vector, const void* rows, int64_t length, void* sums) {
+  const auto* x = static_cast<const uint8_t*>(vector);
+  const auto* w = static_cast<const uint8_t*>(rows);
+  __m512i parts[dot::kRows];
+  for (__m512i& part : parts) part = _mm512_setzero_si512();
+  const auto add = [&](int64_t i, Whole::Mask mask) {
+    __m512i values = Whole::load(x + i, mask);
+    if (kSigned) values = Whole::flip_sign(values);  // what the mask leaves out meets weights of 0
+    for (int row = 0; row < dot::kRows; ++row)
+      parts[row] = Whole::multiply_add(parts[row], values, Whole::load(w + row * length + i, mask));
+  };
+  int64_t i = 0;
+  for (; i + Whole::kBytes <= length; i += Whole::kBytes) add(i, ~Whole::Mask{0});
+  if (i < length) add(i, Whole::first(length - i));
+  for (int row = 0; row < dot::kRows; ++row) {
+    int32_t lanes[Whole::kBytes / sizeof(int32_t)], sum = 0;
+    Whole::store(lanes, parts[row]);
+    for (const int32_t lane : lanes) sum += lane;
+    static_cast<int32_t*>(sums)[row] = sum;
+  }
+}
+
 }  // namespace
+
+dot::Function dot::avx512_vnni_function(bool is_vector_signed) {
+  return is_vector_signed ? dot_of_bytes<true> : dot_of_bytes<false>;
+}
 
 depthwise::Function depthwise::avx512_vnni_function(int64_t kernel, bool is_dst_signed) {
   return is_dst_signed ? function_of<Whole, Half, true>(kernel)

@@ -1,20 +1,17 @@
 #include "depthwise.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "../isa.h"
 #include "../kernel.h"
 #include "../kernels/depthwise.h"
-#include "../quantization.h"
 #include "ending.h"
 #include "post_ops.h"
 #include "spatial.h"
+#include "sums.h"
 #include "weights.h"
 
 namespace dnnl_byoc {
@@ -42,41 +39,6 @@ class DepthwiseKernel final : public Kernel {
   const depthwise::Convolution convolution_;
 };
 
-/*! \brief The range that a ReLU or a clip leaves; none for other post-ops. */
-std::optional<std::pair<float, float>> range_of(const Node& node) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (node.post_ops.empty()) return {{-kInfinity, kInfinity}};
-  const PostOp& op = node.post_ops[0];
-  if (node.post_ops.size() > 1) return std::nullopt;
-  if (op.alg == dnnl::algorithm::eltwise_clip && op.alpha <= op.beta) return {{op.alpha, op.beta}};
-  if (op.alg != dnnl::algorithm::eltwise_relu || op.alpha != 0) return std::nullopt;
-  return {{0.f, kInfinity}};
-}
-
-/*! \brief The number that stands for x, or the nearest one, as its bits. */
-uint8_t number_for(float x, const Quantization& how) {
-  const float least = how.dtype == Type::s8 ? -128.f : 0.f;
-  const float number = std::nearbyint(x / how.scales[0] + static_cast<float>(how.zero_points[0]));
-  return static_cast<uint8_t>(static_cast<int>(std::clamp(number, least, least + 255)));
-}
-
-/*! \brief What zero stands for in src, of a signed one 128 more; none if it has no such number. */
-std::optional<uint8_t> padding_of(const Quantization& src, Type dtype) {
-  const int32_t point = src.zero_points[0] + (dtype == Type::s8 ? 128 : 0);
-  if (point < 0 || point > 255) return std::nullopt;
-  return static_cast<uint8_t>(point);
-}
-
-/*! \brief By channel: the scale of its sums of products, counted in what dst's numbers step by. */
-std::vector<float> factors_of(const Quantization& src, const Quantization& weights,
-                              const Quantization& dst, memory::dim channels) {
-  std::vector<float> factors;
-  for (memory::dim i = 0; i < channels; ++i)
-    factors.push_back(src.scales[0] * weights.scales[weights.is_per_tensor() ? 0 : i] /
-                      dst.scales[0]);
-  return factors;
-}
-
 bool is_depthwise(const PlanBuilder& b, const Node& node) {
   const memory::dims src = b.shape(node.inputs[0]), weights = b.shape(node.inputs[1]);
   return src.size() == 4 && weights[1] == 1 && weights[0] == src[1] &&
@@ -101,17 +63,20 @@ bool build_depthwise(PlanBuilder& b, const Node& node) {
   const Window window(b, node, kernel);
   memory::dims dst_shape = window.output(b, node, kernel);
   dst_shape.insert(dst_shape.begin(), {src_shape[0], channels});
-  const auto padding = padding_of(b.quantization(src), dtype);
-  const auto factors = factors_of(b.quantization(src), b.quantization(weights), to, channels);
+  const auto padding = zero_of(b.quantization(src), dtype);
+  const auto factors =
+      factors_of(b.quantization(src), b.quantization(weights), to.scales[0], channels);
   const auto function = depthwise::avx512_vnni_function(kernel[0], to.dtype == Type::s8);
-  const auto is_finite = [](float x) { return std::isfinite(x); };
   if (!function || !padding || window.dilation != memory::dims{0, 0} || !is_countable(dst_shape) ||
-      !std::all_of(factors.begin(), factors.end(), is_finite) ||
+      factors.empty() ||
       (has_bias && (!b.is_constant(node.inputs[2]) || b.dtype(node.inputs[2]) != Type::f32 ||
                     b.shape(node.inputs[2]) != memory::dims{channels})) ||
       !b.wants_own_kernel())
     return false;
 
+  const Range numbers = in_numbers(*range, to);
+  // As its bits.
+  const auto byte = [](float number) { return static_cast<uint8_t>(static_cast<int>(number)); };
   const memory::desc src_md = *data_md(DataLayout::channels_last, src_shape, dtype);
   const memory::desc dst_md = *data_md(DataLayout::channels_last, dst_shape, to.dtype);
   const depthwise::Convolution c = {image_of(src_md),
@@ -122,8 +87,8 @@ bool build_depthwise(PlanBuilder& b, const Node& node) {
                                     window_side(window, kernel, 1),
                                     dtype == Type::s8,
                                     *padding,
-                                    number_for(range->first, to),
-                                    number_for(range->second, to)};
+                                    byte(numbers.least),
+                                    byte(numbers.most)};
   // All of a constant's blocks, whether there are channels for them or not.
   const memory::dim places = c.blocks() * depthwise::kBlock;
   const auto arranged_md = plain_md({c.blocks() * c.block_bytes()}, Type::s8);

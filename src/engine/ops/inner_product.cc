@@ -1,3 +1,4 @@
+#include "one_row.h"
 #include "post_ops.h"
 #include "weights.h"
 
@@ -9,6 +10,7 @@ void build_inner_product(PlanBuilder& b, const Node& node) {
   const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);
   expect(src_shape.size() == 2 && weights_shape.size() == 2 && src_shape[1] == weights_shape[1], b,
          node, "src (M, K) and weights (N, K)");
+  if (build_one_row(b, node)) return;
   const memory::dims dst_shape = {src_shape[0], weights_shape[0]};
   const auto bias = bias_md(b, node, weights_shape[0]);
 
