@@ -1,9 +1,9 @@
 #include <immintrin.h>
 
-#include "average_pooling.h"
 #include "dot_of_floats.h"
 #include "grouped_convolution.h"
 #include "normalize.h"
+#include "pooling_of_bytes.h"
 #include "winograd_transforms.h"
 
 namespace dnnl_byoc {
@@ -48,7 +48,9 @@ grouped::Function grouped::avx2_function(int64_t group, int64_t stride) {
   return group == 4 ? function_of<Avx2, 4>(stride) : nullptr;
 }
 
-average::Function average::avx2_function(bool is_signed) { return function_of<Avx2>(is_signed); }
+pooling::Function pooling::avx2_function(bool is_maximum, bool is_signed) {
+  return function_of<Avx2>(is_maximum, is_signed);
+}
 
 dot::Function dot::avx2_function() { return dot<Avx2::V>; }
 

@@ -1,9 +1,9 @@
 #include <immintrin.h>
 
-#include "average_pooling.h"
 #include "dot_of_floats.h"
 #include "grouped_convolution.h"
 #include "normalize.h"
+#include "pooling_of_bytes.h"
 #include "winograd_transforms.h"
 
 namespace dnnl_byoc {
@@ -47,8 +47,8 @@ grouped::Function grouped::avx512_function(int64_t group, int64_t stride) {
   return group == 8 ? function_of<Avx512, 8>(stride) : nullptr;
 }
 
-average::Function average::avx512_function(bool is_signed) {
-  return function_of<Avx512>(is_signed);
+pooling::Function pooling::avx512_function(bool is_maximum, bool is_signed) {
+  return function_of<Avx512>(is_maximum, is_signed);
 }
 
 dot::Function dot::avx512_function() { return dot<Avx512::V>; }

@@ -2,7 +2,7 @@
 #include <map>
 #include <optional>
 
-#include "average.h"
+#include "pooling_of_numbers.h"
 #include "post_ops.h"
 #include "spatial.h"
 
@@ -72,7 +72,9 @@ void build_pooling(PlanBuilder& b, const Node& node) {
     emit(b, pooling, pd, choice.post_ops, pd.dst_desc(),
          {{DNNL_ARG_SRC, b.require(pooling.inputs[0], pd.src_desc())}});
   };
-  if (alg->second != dnnl::algorithm::pooling_max) {
+  if (alg->second == dnnl::algorithm::pooling_max) {
+    if (build_maximum(b, node)) return;
+  } else {
     const bool counts_padding = alg->second == dnnl::algorithm::pooling_avg_include_padding;
     if (const auto average = average_of_numbers(b, node, counts_padding)) {
       if (build_average(b, node, *average)) return;

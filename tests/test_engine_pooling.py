@@ -1,8 +1,8 @@
-"""Averages of whole numbers that lie channels-last: the same numbers, and only where it applies."""
+"""Poolings of whole numbers that lie channels-last: the same numbers, and only where it applies."""
 
 import numpy as np
 import pytest
-from engine_graph import DTYPES, Graph, reference, run, start, with_avx2
+from engine_graph import DTYPES, Graph, assert_close, reference, relu, run, start, with_avx2
 from processor import OWN_KERNELS, VECTOR
 
 INCLUDE, EXCLUDE = "avg_include_padding", "avg_exclude_padding"
@@ -31,6 +31,20 @@ def average(shape, kernel=(3, 3), alg=EXCLUDE, zero_point=0, dtype="u8", last=Tr
     return graph.output(result)
 
 
+def maximum(shape, kernel=(3, 3), dtype="u8", last=True, post_ops=(), **window):
+    """Return the graph of a maximum of numbers, in f32."""
+    graph = Graph()
+    batch, channels, *size = shape
+    if last:
+        numbers = graph.node(
+            "transpose", [graph.input(batch, *size, channels, dtype=dtype)], axes=[0, 3, 1, 2]
+        )
+    else:
+        numbers = graph.input(*shape, dtype=dtype)
+    x = graph.dequantize(numbers, SCALE, ZERO_POINT[dtype])
+    return graph.output(graph.pooling(x, "max", kernel, post_ops, **window))
+
+
 def window_scale(kernel):
     """Return one that leaves some results to saturate, and gives averages many values."""
     return TO_SCALE / np.prod(kernel) ** 0.5
@@ -51,24 +65,56 @@ def steps_of(graph, dtype="u8"):
     return engine.profile()["steps"]
 
 
+SHAPES = [
+    ((1, 64, 9, 11), (3, 3), {"padding_l": 1, "padding_r": 1}),
+    ((2, 16, 5, 7), (3, 3), {"padding_l": 1, "padding_r": 1}),
+    ((1, 83, 6, 6), (2, 3), {"strides": 2}),  # no whole vectors; one of 4, one, and a part
+    ((3, 131, 8, 5), (3, 2), {"strides": [1, 2], "padding_l": [2, 0], "padding_r": [0, 1]}),
+    ((1, 32, 16, 16), (16, 16), {}),  # as many pixels as have a sum of 16 bits
+    ((1, 32, 1, 2), (3, 3), {"padding_l": 1, "padding_r": 1}),
+    ((1, 24, 7, 7), (1, 1), {}),
+]
+
+
 @pytest.mark.parametrize("dtype", ["u8", "s8"])
-@pytest.mark.parametrize(
-    ("shape", "kernel", "window"),
-    [
-        ((1, 64, 9, 11), (3, 3), {"padding_l": 1, "padding_r": 1}),
-        ((2, 16, 5, 7), (3, 3), {"padding_l": 1, "padding_r": 1}),
-        ((1, 83, 6, 6), (2, 3), {"strides": 2}),  # no whole vectors; one of 4, one, and a part
-        ((3, 131, 8, 5), (3, 2), {"strides": [1, 2], "padding_l": [2, 0], "padding_r": [0, 1]}),
-        ((1, 32, 16, 16), (16, 16), {}),  # as many pixels as have a sum of 16 bits
-        ((1, 32, 1, 2), (3, 3), {"padding_l": 1, "padding_r": 1}),
-        ((1, 24, 7, 7), (1, 1), {}),
-    ],
-)
+@pytest.mark.parametrize(("shape", "kernel", "window"), SHAPES)
 @pytest.mark.parametrize(("alg", "zero_point"), [(EXCLUDE, 3), (EXCLUDE, 0), (INCLUDE, 0)])
 def test_shapes(alg, zero_point, shape, kernel, window, dtype):
     (step,) = steps_of(average(shape, kernel, alg, zero_point, dtype, **window), dtype)
     assert (step["kind"], step["impl"]) == ("pooling", "average")
     assert step["dtypes"] == {"src": dtype, "dst": dtype}
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s8"])
+@pytest.mark.parametrize(("shape", "kernel", "window"), SHAPES)
+def test_maxima(shape, kernel, window, dtype):
+    """Exactly the same numbers: of a whole vector of channels, and of less."""
+    graph = maximum(shape, kernel, dtype, **window)
+    engine = start(graph)
+    (expected,) = reference(graph)
+    (got,) = run(engine, graph.input_data, [expected.shape])
+    assert np.array_equal(np.rint(got / np.float32(SCALE)), np.rint(expected / np.float32(SCALE)))
+    steps = [step for step in engine.profile()["steps"] if step["kind"] == "pooling"]
+    assert [step["impl"] for step in steps] == ["maximum"]
+    assert steps[0]["dtypes"] == {"src": dtype, "dst": dtype}
+
+
+NO_MAXIMA = {
+    "channels first": maximum((1, 32, 9, 11), last=False),
+    "fewer channels than a vector": maximum((1, VECTOR - 1, 9, 11)),
+    "more pixels than there is room for": maximum((1, 32, 17, 16), (17, 16)),
+    "dilation": maximum((1, 32, 9, 11), dilation=2),
+    "a post-op": maximum((1, 32, 9, 11), post_ops=[relu(0.1)]),
+}
+
+
+@pytest.mark.parametrize("name", NO_MAXIMA)
+def test_near_misses_of_maxima(name):
+    graph = NO_MAXIMA[name]
+    engine = start(graph)
+    expected = reference(graph)
+    assert_close(run(engine, graph.input_data, [e.shape for e in expected]), expected)
+    assert "maximum" not in [step["impl"] for step in engine.profile()["steps"]]
 
 
 @pytest.mark.parametrize("dtype", ["u8", "s8"])
@@ -123,6 +169,6 @@ def test_near_misses(name):
     assert "average" not in [step["impl"] for step in steps_of(NEAR_MISSES[name])]
 
 
-@pytest.mark.parametrize("what", ["shapes", "extremes", "ties", "near_misses"])
+@pytest.mark.parametrize("what", ["shapes", "extremes", "ties", "near_misses", "maxima"])
 def test_avx2(what):
     with_avx2(__file__, what)

@@ -1,9 +1,9 @@
 /*!
- * \file average.h
- * \brief Averages of whole numbers.
+ * \file pooling_of_numbers.h
+ * \brief Poolings of whole numbers, by our own kernels.
  */
-#ifndef DNNL_BYOC_ENGINE_OPS_AVERAGE_H_
-#define DNNL_BYOC_ENGINE_OPS_AVERAGE_H_
+#ifndef DNNL_BYOC_ENGINE_OPS_POOLING_OF_NUMBERS_H_
+#define DNNL_BYOC_ENGINE_OPS_POOLING_OF_NUMBERS_H_
 
 #include "op.h"
 
@@ -22,5 +22,8 @@ struct NumbersAverage {
  */
 bool build_average(PlanBuilder& b, const Node& node, const NumbersAverage& average);
 
+/*! \brief The same for a maximum, whose src is the numbers. */
+bool build_maximum(PlanBuilder& b, const Node& node);
+
 }  // namespace dnnl_byoc
-#endif  // DNNL_BYOC_ENGINE_OPS_AVERAGE_H_
+#endif  // DNNL_BYOC_ENGINE_OPS_POOLING_OF_NUMBERS_H_
