@@ -13,3 +13,6 @@ WHOLE = build_info()["isa"] in (
     *("AVX512_CORE_FP16", "AVX512_CORE_AMX", "AVX512_CORE_AMX_FP16"),
 )
 """Exact sums of products of whole numbers; without them, such layers are computed in f32."""
+
+VNNI = WHOLE and VECTOR == 16
+"""The package's own kernels for whole numbers in vectors of 64 bytes."""

@@ -7,7 +7,6 @@ from engine_graph import (
     Graph,
     assert_close,
     binary,
-    build_info,
     eltwise,
     reference,
     relu,
@@ -15,9 +14,8 @@ from engine_graph import (
     start,
     with_avx2,
 )
-from processor import OWN_KERNELS, WHOLE
+from processor import OWN_KERNELS, VNNI
 
-VNNI = WHOLE and build_info()["isa"].startswith("AVX512")
 CLIP = eltwise("clip", -0.7, 1.3)
 
 pytestmark = pytest.mark.skipif(not OWN_KERNELS, reason="the kernels need AVX2")

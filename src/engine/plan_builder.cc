@@ -7,6 +7,7 @@
 #include "isa.h"
 #include "memory_plan.h"
 #include "ops/op.h"
+#include "ops/pixels.h"
 #include "threads.h"
 
 namespace dnnl_byoc {
@@ -200,13 +201,19 @@ int PlanBuilder::convert(int tensor, const memory::desc& md, bool slowly) {
   const auto& [source, deferred_md, how] = deferred_.at(tensor);
   if (how.has_zero_points() && !how.is_per_tensor()) return -1;
   int from = is_constant(source) ? require(source, this->md(source)) : first_value(source);
+  const bool quantizes = how.dtype != memory::data_type::undef;
+  if (quantizes && has_own_kernels())
+    if (const auto kernel = pixels_kernel(md_of(from), md, how)) {
+      const int to = define(tensor, md);
+      emit("quantize", kernel, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+      return to;
+    }
   if (how.has_zero_points() && !lie_alike(md_of(from), md)) {
     // oneDNN 3.2 may forget the zero point where the layout changes, too.
     const memory::desc same_layout = with_dtype(md, dtype(source));
     if (!lie_alike(same_layout, md)) return -1;
     from = require(source, same_layout);
   }
-  const bool quantizes = how.dtype != memory::data_type::undef;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const auto data = quantize_args(quantizes ? DNNL_ARG_DST : DNNL_ARG_SRC, how, how.mask(), &attr);

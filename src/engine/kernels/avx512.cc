@@ -4,6 +4,7 @@
 #include "grouped_convolution.h"
 #include "normalize.h"
 #include "pooling_of_bytes.h"
+#include "quantize_pixels.h"
 #include "winograd_transforms.h"
 
 namespace dnnl_byoc {
@@ -33,6 +34,13 @@ struct Avx512 {
   }
   static __m512 sqrt(__m512 x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
   static void store_lowest(void* p, Ints x) { _mm512_mask_cvtepi32_storeu_epi8(p, 0xffff, x); }
+  static void store_three_lowest(void* p, Ints x) {
+    // In each lane first, and then the lanes side by side.
+    const Ints lowest = _mm512_set4_epi32(-1, 0x0e0d0c0a, 0x09080605, 0x04020100);
+    const Ints together = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 3, 3, 3);
+    const Ints lanes = _mm512_shuffle_epi8(x, lowest);
+    _mm512_mask_storeu_epi32(p, 0x0fff, _mm512_maskz_permutexvar_epi32(0xffff, together, lanes));
+  }
 };
 
 }  // namespace
@@ -45,6 +53,10 @@ winograd::Functions winograd::avx512_functions(int tile, const KernelSize& kerne
 grouped::Function grouped::avx512_function(int64_t group, int64_t stride) {
   if (group == 4) return function_of<Avx512, 4>(stride);
   return group == 8 ? function_of<Avx512, 8>(stride) : nullptr;
+}
+
+pixels::Function pixels::avx512_function(bool is_signed) {
+  return quantize_function<Avx512>(is_signed);
 }
 
 pooling::Function pooling::avx512_function(bool is_maximum, bool is_signed) {

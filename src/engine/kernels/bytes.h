@@ -32,6 +32,7 @@ struct Numbers {
   typedef Short Shorts __attribute__((vector_size(V * sizeof(Short))));
   typedef int32_t Ints __attribute__((vector_size(V * sizeof(int32_t))));
   using Floats = typename Lanes<V>::Floats;
+  using Bits = typename Lanes<V>::Bits;
 
   static Shorts load(const Byte* p) { return (Shorts)Isa::widen(p); }
 
@@ -39,15 +40,25 @@ struct Numbers {
     return __builtin_convertvector(__builtin_convertvector(x, Ints), Floats);
   }
 
-  /*! \brief Rounds to the nearest, of two to the even one, and saturates; NaN becomes the least. */
-  static void store(Byte* p, Floats x) {
+  static void store(Byte* p, Floats x) { Isa::store_lowest(p, (typename Isa::Ints)number(x)); }
+
+  /*! \brief As what is stored, in the lowest byte of 32 bits, with zeros above. */
+  static Bits bits(Floats x) { return (Bits)number(x) & 0xff; }
+
+ private:
+  /*!
+   * \brief A number in the lowest byte, with others above it.
+   *
+   * Rounds to the nearest, of two to the even one, and saturates; NaN becomes the least.
+   */
+  static Floats number(Floats x) {
     constexpr float least = Byte(-1) < 0 ? -128.f : 0.f, most = least + 255.f;
     x = x > most ? Floats{} + most : x;
     x = x > least ? x : Floats{} + least;
     // A float of this size has no bits for fractions: the processor rounds, and its lowest bits
     // are the whole number's.
     constexpr float whole = 0x1.8p23f;
-    Isa::store_lowest(p, (typename Isa::Ints)(x + whole));
+    return x + whole;
   }
 };
 
