@@ -16,3 +16,6 @@ WHOLE = build_info()["isa"] in (
 
 VNNI = WHOLE and VECTOR == 16
 """The package's own kernels for whole numbers in vectors of 64 bytes."""
+
+BF16 = build_info()["isa"].startswith(("AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX512_CORE_AMX"))
+"""Products of bf16."""

@@ -1,9 +1,11 @@
 """Inner products of one row by our own kernel: the same numbers, and only where it applies."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from engine_graph import (
     DTYPES,
+    OPERATIONS,
     Graph,
     assert_close,
     binary,
@@ -14,7 +16,7 @@ from engine_graph import (
     start,
     with_avx2,
 )
-from processor import OWN_KERNELS, VNNI
+from processor import BF16, OWN_KERNELS, VNNI
 
 CLIP = eltwise("clip", -0.7, 1.3)
 
@@ -65,6 +67,37 @@ def impls_of(graph, dtype="f32"):
 )
 def test_floats(size, post_ops, bias):
     assert impls_of(layer(*size, bias, post_ops)) == ["one_row"]
+
+
+def rounded(x):
+    return x.astype(ml_dtypes.bfloat16).astype(np.float64)
+
+
+@pytest.mark.skipif(not BF16, reason="the processor does not compute in bf16")
+@pytest.mark.parametrize("size", [(1024, 1000), (16, 2048), (1003, 123)])
+def test_bf16(size):
+    """The layer between two others leaves its result in bf16; the last one's is in f32."""
+    inputs, outputs = size
+    graph = Graph()
+    graph.precision = "bf16"
+    y = graph.input(1, inputs)
+    for m, n, post_ops in [(inputs, outputs, [relu()]), (outputs, 517, [CLIP]), (517, 256, [])]:
+        tensors = [y, graph.constant(n, m, data=graph.random.normal(0, m**-0.5, (n, m)))]
+        y = graph.node("inner_product", [*tensors, graph.constant(n)], post_ops)
+    graph.output(y)
+    engine = start(graph)
+    expected = graph.input_data[0].astype(np.float64)
+    weights, biases = graph.constant_data[::2], graph.constant_data[1::2]
+    for node, w, b in zip(graph.nodes, weights, biases, strict=True):
+        expected = OPERATIONS["inner_product"]({}, rounded(expected), rounded(w), b)
+        for op in node.get("post_ops", ()):
+            expected = OPERATIONS["eltwise"](op, expected)
+    (got,) = run(engine, graph.input_data, [expected.shape])
+    assert_close([got], [expected], 3e-3)  # of a sum by an ulp, bf16 may be another number
+    steps = [step for step in engine.profile()["steps"] if step["kind"] == "inner_product"]
+    assert [step["impl"] for step in steps] == ["one_row"] * 3
+    assert [step["dtypes"]["dst"] for step in steps] == ["bf16", "bf16", "f32"]
+    assert {step["dtypes"]["weights"] for step in steps} == {"bf16"}
 
 
 @needs_vnni

@@ -1,9 +1,10 @@
 """The quantization of images of three channels: the same numbers, and only where it applies."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from engine_graph import DTYPES, Graph, run, start
-from processor import VNNI
+from processor import BF16, VNNI
 
 pytestmark = pytest.mark.skipif(not VNNI, reason="the kernel needs AVX-512 with VNNI")
 
@@ -76,6 +77,28 @@ def test_ties_and_what_is_no_number(dtype):
     assert np.array_equal(got[0, 0] * 2, np.rint(x * 2))
     expected = [limits.min, limits.max, limits.min, limits.max]
     assert np.array_equal(got[0, 1, 0, :4] * 2, expected)
+
+
+@pytest.mark.skipif(not BF16, reason="the processor does not compute in bf16")
+@pytest.mark.parametrize("shape", [(1, 3, 224, 224), (2, 3, 4, 4), (3, 3, 5, 7), (1, 3, 33, 65)])
+def test_bf16(shape):
+    """A convolution that leaves the images as they are, so that it is seen how they are rounded."""
+    graph = Graph()
+    graph.precision = "bf16"
+    weights = np.zeros((CHANNELS, 3, 3, 3), np.float32)
+    for channel in range(CHANNELS):
+        weights[channel, channel % 3, 1, 1] = 1
+    weights = graph.constant(data=weights)
+    graph.output(graph.convolution(graph.input(*shape), weights, padding_l=1, padding_r=1))
+    graph.tune(layout="channels_last")
+    (x,) = graph.input_data
+    x[0, 0, 0, :4] = 1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, 3e38  # ties, and a large one
+    engine = start(graph)
+    (got,) = run(engine, graph.input_data, [(shape[0], CHANNELS, *shape[2:])])
+    assert np.array_equal(got[:, :3], x.astype(ml_dtypes.bfloat16).astype(np.float32))
+    first = engine.profile()["steps"][0]
+    assert (first["kind"], first["impl"]) == ("reorder", "pixels")
+    assert first["dtypes"] == {"src": "f32", "dst": "bf16"}
 
 
 def test_an_empty_batch():

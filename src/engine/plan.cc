@@ -64,7 +64,7 @@ DataLayout Plan::common_layout() const {
 size_t Plan::reordered_bytes() const {
   size_t bytes = 0;
   for (const Step& step : steps_)
-    if (step.kind == "reorder") bytes += step.pd.query_md(dnnl::query::dst_md).get_size();
+    if (step.kind == "reorder") bytes += values_[step.args.back().second].md.get_size();  // TO
   return bytes;
 }
 

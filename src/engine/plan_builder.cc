@@ -203,7 +203,7 @@ int PlanBuilder::convert(int tensor, const memory::desc& md, bool slowly) {
   int from = is_constant(source) ? require(source, this->md(source)) : first_value(source);
   const bool quantizes = how.dtype != memory::data_type::undef;
   if (quantizes && has_own_kernels())
-    if (const auto kernel = pixels_kernel(md_of(from), md, how)) {
+    if (const auto kernel = pixels_kernel(md_of(from), md, &how)) {
       const int to = define(tensor, md);
       emit("quantize", kernel, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
       return to;
@@ -437,13 +437,15 @@ void PlanBuilder::emit(std::string kind, std::shared_ptr<const Kernel> kernel,
 }
 
 void PlanBuilder::emit_reorder(int from, int to) {
+  const std::vector<std::pair<int, int>> args = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+  if (has_own_kernels())
+    if (const auto kernel = pixels_kernel(md_of(from), md_of(to), nullptr))
+      return emit("reorder", kernel, args);
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const auto& values = plan_.values_;
   emit("reorder",
-       dnnl::reorder::primitive_desc(cpu_engine(), values[from].md, cpu_engine(), values[to].md,
-                                     attr),
-       {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+       dnnl::reorder::primitive_desc(cpu_engine(), md_of(from), cpu_engine(), md_of(to), attr),
+       args);
 }
 
 /*! \brief Lets the last producer write into the caller's memory where it can, else copies. */

@@ -52,7 +52,7 @@ pooling::Function pooling::avx2_function(bool is_maximum, bool is_signed) {
   return function_of<Avx2>(is_maximum, is_signed);
 }
 
-dot::Function dot::avx2_function() { return dot<Avx2::V>; }
+dot::Function dot::avx2_function() { return dot<Avx2::V, float>; }
 
 normalization::Function normalization::avx2_function(bool is_bf16, bool is_signed) {
   return function_of<Avx2>(is_bf16, is_signed);

@@ -3,12 +3,22 @@
 #include "dot_of_floats.h"
 #include "grouped_convolution.h"
 #include "normalize.h"
+#include "pixels_of_planes.h"
 #include "pooling_of_bytes.h"
-#include "quantize_pixels.h"
 #include "winograd_transforms.h"
 
 namespace dnnl_byoc {
 namespace {
+
+/*! \brief For each of three halves in turn: where it is, of the 32 in a and then the 32 in b. */
+struct ThreeHalves {
+  uint16_t places[64] = {};
+  constexpr ThreeHalves() {
+    for (int i = 0; i < 3 * kernels::kAvx512Vector; ++i)
+      places[i] = static_cast<uint16_t>(i % 3 < 2 ? i / 3 * 2 + i % 3 : 32 + i / 3 * 2);
+  }
+};
+constexpr ThreeHalves kThreeHalves{};
 
 struct Avx512 {
   static constexpr int V = kernels::kAvx512Vector;
@@ -41,6 +51,15 @@ struct Avx512 {
     const Ints lanes = _mm512_shuffle_epi8(x, lowest);
     _mm512_mask_storeu_epi32(p, 0x0fff, _mm512_maskz_permutexvar_epi32(0xffff, together, lanes));
   }
+
+  static void store_three_halves(void* p, Ints a, Ints b) {
+    char* to = static_cast<char*>(p);
+    const auto together = [&](const uint16_t* places) {
+      return _mm512_permutex2var_epi16(a, _mm512_loadu_si512(places), b);
+    };
+    _mm512_storeu_si512(to, together(kThreeHalves.places));
+    _mm512_mask_storeu_epi16(to + 64, 0xffff, together(kThreeHalves.places + 32));
+  }
 };
 
 }  // namespace
@@ -55,15 +74,15 @@ grouped::Function grouped::avx512_function(int64_t group, int64_t stride) {
   return group == 8 ? function_of<Avx512, 8>(stride) : nullptr;
 }
 
-pixels::Function pixels::avx512_function(bool is_signed) {
-  return quantize_function<Avx512>(is_signed);
-}
+pixels::Function pixels::avx512_function(Type type) { return function_of<Avx512>(type); }
 
 pooling::Function pooling::avx512_function(bool is_maximum, bool is_signed) {
   return function_of<Avx512>(is_maximum, is_signed);
 }
 
-dot::Function dot::avx512_function() { return dot<Avx512::V>; }
+dot::Function dot::avx512_function(bool is_bf16) {
+  return is_bf16 ? dot<Avx512::V, kernels::Bf16> : dot<Avx512::V, float>;
+}
 
 normalization::Function normalization::avx512_function(bool is_bf16, bool is_signed) {
   return function_of<Avx512>(is_bf16, is_signed);

@@ -20,13 +20,13 @@ constexpr int kRows = 8;  // that are read side by side
 /*!
  * \brief The products of a vector with kRows rows that lie one behind the other.
  *
- * Of floats, or of u8 with s8, whose sums are int32_t; of s8 with s8, each of the vector's counts
- * for 128 more.
+ * Of float or bf16, whose sums are float, or of u8 with s8, whose sums are int32_t; of s8 with s8,
+ * each of the vector's counts for 128 more.
  */
 using Function = void (*)(const void* vector, const void* rows, int64_t length, void* sums);
 
 Function avx2_function();
-Function avx512_function();
+Function avx512_function(bool is_bf16);
 Function avx512_vnni_function(bool is_vector_signed);
 
 }  // namespace dot

@@ -12,21 +12,31 @@ namespace dnnl_byoc {
 namespace dot {
 namespace {
 
-template <int V>
+float as_float(float x) { return x; }
+
+[[maybe_unused]] float as_float(kernels::Bf16 x) {
+  const uint32_t bits = uint32_t{x.bits} << 16;
+  float result;
+  __builtin_memcpy(&result, &bits, sizeof(bits));
+  return result;
+}
+
+/*! \tparam T float, or kernels::Bf16. */
+template <int V, class T>
 void dot(const void* vector, const void* rows, int64_t length, void* sums) {
   using Vectors = kernels::VectorOf<V>;
-  const auto *x = static_cast<const float*>(vector), *w = static_cast<const float*>(rows);
+  const auto *x = static_cast<const T*>(vector), *w = static_cast<const T*>(rows);
   typename Vectors::Type parts[kRows] = {};
-  int64_t i = 0;
-  for (; i + V <= length; i += V) {
-    const auto values = Vectors::load(x + i);
+  int64_t whole = 0;
+  for (; whole + V <= length; whole += V) {
+    const auto values = Vectors::load(x + whole);
     for (int row = 0; row < kRows; ++row)
-      parts[row] += values * Vectors::load(w + row * length + i);
+      parts[row] += values * Vectors::load(w + row * length + whole);
   }
   for (int row = 0; row < kRows; ++row) {
     float sum = 0;
     for (int lane = 0; lane < V; ++lane) sum += parts[row][lane];
-    for (int64_t k = i; k < length; ++k) sum += x[k] * w[row * length + k];
+    for (int64_t i = whole; i < length; ++i) sum += as_float(x[i]) * as_float(w[row * length + i]);
     static_cast<float*>(sums)[row] = sum;
   }
 }

@@ -45,11 +45,14 @@ struct VectorOf {
   }
 
   /*! \brief Rounds to the nearest, of two to the even one; what is no number stays none. */
-  static void store(Bf16* p, Type v) {
+  static Bits bf16_bits(Type v) {
     const Bits bits = (Bits)v;
     const Bits rounded = bits + 0x7fff + (bits >> 16 & 1);
-    const Bits result = v == v ? rounded : bits | 0x400000;
-    *reinterpret_cast<Halves*>(p) = __builtin_convertvector(result >> 16, Halves);
+    return (v == v ? rounded : bits | 0x400000) >> 16;
+  }
+
+  static void store(Bf16* p, Type v) {
+    *reinterpret_cast<Halves*>(p) = __builtin_convertvector(bf16_bits(v), Halves);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -21,9 +22,17 @@ namespace {
 using Type = memory::data_type;
 
 // Of fewer weights, the sums take longer than to read them.
-constexpr memory::dim kLeastBytes = 1 << 16;
+constexpr size_t kLeastBytes = 1 << 16;
 // Of whole numbers: a sum has 32 bits.
 constexpr memory::dim kMostInputs = 1 << 16;
+
+/*! \brief Rounds to the nearest, of two to the even one; what is no number stays none. */
+uint16_t bf16_bits(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+  return static_cast<uint16_t>((std::isnan(x) ? bits | 0x400000 : rounded) >> 16);
+}
 
 /*! \brief The layer: a result is sum · factor + bias · inverse_unit, in a range. */
 struct Layer {
@@ -72,6 +81,8 @@ class OneRowKernel final : public Kernel {
   void store(void* dst, memory::dim i, float y) const {
     if (layer_.dst == Type::f32)
       static_cast<float*>(dst)[i] = y;
+    else if (layer_.dst == Type::bf16)
+      static_cast<uint16_t*>(dst)[i] = bf16_bits(y);
     else  // a byte, signed or not
       static_cast<uint8_t*>(dst)[i] = static_cast<uint8_t>(static_cast<int>(std::nearbyint(y)));
   }
@@ -82,8 +93,17 @@ class OneRowKernel final : public Kernel {
 
 dot::Function function_for(Type dtype) {
   const bool wide = channel_block() == kernels::kAvx512Vector;
-  if (dtype == Type::f32) return wide ? dot::avx512_function() : dot::avx2_function();
-  return has_avx512_vnni() ? dot::avx512_vnni_function(dtype == Type::s8) : nullptr;
+  switch (dtype) {
+    case Type::f32:
+      return wide ? dot::avx512_function(false) : dot::avx2_function();
+    case Type::bf16:
+      return wide ? dot::avx512_function(true) : nullptr;
+    case Type::u8:
+    case Type::s8:
+      return has_avx512_vnni() ? dot::avx512_vnni_function(dtype == Type::s8) : nullptr;
+    default:
+      return nullptr;
+  }
 }
 
 /*! \brief By output: what makes up for each of src counting for 128 more. */
@@ -109,22 +129,21 @@ bool build_one_row(PlanBuilder& b, const Node& node) {
   const bool has_bias = node.inputs.size() == 3;
   const auto bias = bias_md(b, node, shape[0]);
   const auto dst_dtype = b.result_dtype(node, dtype);
-  const auto function = numbers || dtype == Type::f32 ? function_for(dtype) : nullptr;
+  const bool is_float = dtype == Type::f32 || dtype == Type::bf16;
+  const auto function = numbers || is_float ? function_for(dtype) : nullptr;
+  const memory::desc weights_md = plain_md(shape, numbers ? Type::s8 : dtype);
   const auto range = range_of(node);
   if (!function || !range || b.shape(src)[0] != 1 || shape[0] < dot::kRows ||
-      !b.is_constant(read) || b.dtype(read) != (numbers ? Type::s8 : Type::f32) ||
-      count(shape) * static_cast<memory::dim>(memory::data_type_size(b.dtype(read))) <
-          kLeastBytes ||
+      !b.is_constant(read) || weights_md.get_size() < kLeastBytes ||
       (numbers && shape[1] > kMostInputs) || (has_bias && bias.get_data_type() != Type::f32))
     return false;
   const Node* quantizer = numbers ? b.quantizer_of(node) : nullptr;
   // With zero points it would be a matmul, see dequantize_later.h.
-  if ((!quantizer && dst_dtype != Type::f32) ||
-      (numbers && b.quantization(src).has_zero_points()) ||
+  if ((numbers && b.quantization(src).has_zero_points()) ||
       (quantizer && quantization_of(*quantizer, {}).has_zero_points()))
     return false;
 
-  Layer layer = {shape[1],  shape[0], memory::data_type_size(b.dtype(read)),
+  Layer layer = {shape[1],  shape[0], memory::data_type_size(weights_md.get_data_type()),
                  dst_dtype, has_bias, dtype == Type::s8,
                  1.f,       *range};
   std::vector<float> factors(static_cast<size_t>(shape[0]), 1.f);
@@ -146,7 +165,7 @@ bool build_one_row(PlanBuilder& b, const Node& node) {
   const memory::dims dst_shape = {1, shape[0]};
   std::vector<std::pair<int, int>> args = {
       {DNNL_ARG_SRC, b.require(numbers ? b.numbers_of(src) : src, plain_md({1, shape[1]}, dtype))},
-      {DNNL_ARG_WEIGHTS, b.require(read, plain_md(shape, b.dtype(read)))},
+      {DNNL_ARG_WEIGHTS, b.require(read, weights_md)},
       {DNNL_ARG_DST,
        b.define(quantizer ? quantizer->output : node.output, plain_md(dst_shape, dst_dtype))},
       {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, b.literal(factors_memory)}};

@@ -10,8 +10,8 @@
 namespace dnnl_byoc {
 
 /*!
- * \brief Compiles an inner product of one row, in float32 or of numbers that stand for others, with
- * constant weights, which it leaves as they are.
+ * \brief Compiles an inner product of one row, in float32, bf16, or numbers that stand for others,
+ * with constant weights, which it leaves row-major.
  *
  * Its post-op may be a ReLU or a clip.
  * \return Whether it was; if not, nothing has been done.

@@ -27,19 +27,23 @@ class PixelsKernel final : public Kernel {
 }  // namespace
 
 std::shared_ptr<const Kernel> pixels_kernel(const memory::desc& from, const memory::desc& to,
-                                            const Quantization& how) {
-  using Type = memory::data_type;
+                                            const Quantization* how) {
   const memory::dims shape = from.get_dims();
-  const float factor = 1 / how.scales[0];
-  if (!has_avx512_vnni() || shape.size() < 3 || shape[1] != pixels::kChannels ||
-      !is_countable(shape) || from != plain_md(shape, Type::f32) ||
-      data_layout_of(to) != DataLayout::channels_last || !how.is_per_tensor() ||
-      !std::isfinite(factor))
+  const memory::data_type dtype = to.get_data_type();
+  if (!has_avx512_vnni() || shape.size() < 3 || shape[1] != pixels::kChannels || shape[0] == 0 ||
+      !is_countable(shape) || from != plain_md(shape, memory::data_type::f32) ||
+      data_layout_of(to) != DataLayout::channels_last ||
+      (how ? !how->is_per_tensor() : dtype != memory::data_type::bf16))
     return nullptr;
-  const memory::dim size = shape[0] == 0 ? 0 : count(shape) / (shape[0] * pixels::kChannels);
-  if (size < kernels::kAvx512Vector) return nullptr;
-  const pixels::Images images = {shape[0], size, factor, static_cast<float>(how.zero_points[0])};
-  return std::make_shared<PixelsKernel>(pixels::avx512_function(how.dtype == Type::s8), images);
+  pixels::Images images = {shape[0], count(shape) / (shape[0] * pixels::kChannels), 1.f, 0.f};
+  auto type = pixels::Type::bf16;
+  if (how) {
+    images.factor = 1 / how->scales[0];
+    images.point = static_cast<float>(how->zero_points[0]);
+    type = dtype == memory::data_type::s8 ? pixels::Type::s8 : pixels::Type::u8;
+  }
+  if (images.size < kernels::kAvx512Vector || !std::isfinite(images.factor)) return nullptr;
+  return std::make_shared<PixelsKernel>(pixels::avx512_function(type), images);
 }
 
 }  // namespace dnnl_byoc

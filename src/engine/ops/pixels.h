@@ -1,6 +1,6 @@
 /*!
  * \file pixels.h
- * \brief The quantization of images.
+ * \brief Images of three channels in planes, as pixels.
  */
 #ifndef DNNL_BYOC_ENGINE_OPS_PIXELS_H_
 #define DNNL_BYOC_ENGINE_OPS_PIXELS_H_
@@ -14,11 +14,13 @@
 namespace dnnl_byoc {
 
 /*!
- * \brief What quantizes row-major images of three channels to channels-last ones.
+ * \brief What makes row-major images of three channels in f32 channels-last ones of numbers, or in
+ * bf16.
+ * \param how What the numbers stand for; null for bf16.
  * \return Null for anything else.
  */
 std::shared_ptr<const Kernel> pixels_kernel(const memory::desc& from, const memory::desc& to,
-                                            const Quantization& how);
+                                            const Quantization* how);
 
 }  // namespace dnnl_byoc
 #endif  // DNNL_BYOC_ENGINE_OPS_PIXELS_H_
