@@ -17,8 +17,11 @@ namespace {
 constexpr double kWorthIt = 0.95;
 // So has another implementation than the first, by more than a measurement is wrong by.
 constexpr double kFaster = 0.97;
-constexpr Seconds kTooShort{1e-4};   // for the time of its nodes to be told from that of threads
-constexpr int kImplementations = 3;  // of a node, that are tried
+constexpr Seconds kTooShort{1e-4};  // for the time of its nodes to be told from that of threads
+// How many implementations of a node are tried. For what takes no longer than that there is time
+// for more, and for those in other layouts than the one in which the first are fastest.
+constexpr Seconds kQuick{2e-2};
+constexpr int kImplementations = 3, kImplementationsIfQuick = 5;
 // How many images a thread computes at once. One leaves most in its cache; more read the weights of
 // dense layers less often.
 constexpr memory::dim kChunks[] = {1, 4};
@@ -34,53 +37,63 @@ std::optional<Graph> trial_of(const Graph& graph, memory::dim chunk) {
   return chunk_of(graph, std::min(batch_of(graph), chunk * omp_get_max_threads()));
 }
 
-/*! \brief The layout and the chunk; none if there is nothing to choose. */
-std::optional<Choices> fastest_chunk(const Graph& graph, CandidatePool* pool) {
-  std::vector<DataLayout> layouts = {DataLayout::any, DataLayout::channels_last,
-                                     DataLayout::blocked};
-  const auto ways = [&layouts](memory::dim chunk) {
-    std::vector<Choices> ways;
-    for (const DataLayout layout : layouts) {
-      ways.emplace_back();
-      ways.back().layout = layout;
-      ways.back().chunk = chunk;
-    }
-    return ways;
-  };
+/*! \brief A graph, or a chunk of it, in each layout. */
+std::vector<Choices> in_all_layouts(memory::dim chunk) {
+  std::vector<Choices> ways;
+  for (const DataLayout layout :
+       {DataLayout::any, DataLayout::channels_last, DataLayout::blocked}) {
+    ways.emplace_back();
+    ways.back().layout = layout;
+    ways.back().chunk = chunk;
+  }
+  return ways;
+}
+
+/*! \brief What was fastest. */
+struct Fastest {
+  Choices choices;
+  Seconds time;   // of a run of what it is measured on
+  bool is_alone;  // there is nothing to choose
+};
+
+/*! \brief The layout and the chunk with which oneDNN's first implementations are fastest. */
+Fastest fastest_chunk(const Graph& graph, CandidatePool* pool) {
   const memory::dim batch = batch_of(graph);
   const auto time_of_all = [batch](const Candidate& candidate, const Graph& trial) {
     const memory::dim images = batch_of(trial), rounds = (batch + images - 1) / images;
     return candidate.fastest() * rounds;
   };
-  std::optional<Choices> best;
+  std::optional<Fastest> best;
   Seconds to_beat = Seconds::max();
   for (const memory::dim chunk : kChunks) {
     if (!on_openmp() || chunk >= batch || batch % chunk) continue;
     const auto trial = trial_of(graph, chunk);
     if (!trial) continue;
-    auto candidates = candidates_for(ways(chunk), *trial, pool);
+    auto candidates = candidates_for(in_all_layouts(chunk), *trial, pool);
     if (batch_of(*trial) > chunk && candidates.front().chunks() == 1) continue;
     measure(&candidates, &Candidate::measure);
     const Candidate& fastest = fastest_of(candidates);
     const Seconds time = time_of_all(fastest, *trial);
     if (time >= to_beat) continue;
     to_beat = time;
-    best = fastest.choices();
+    best = {fastest.choices(), fastest.fastest(), false};
   }
   if (!best) {
-    auto candidates = candidates_for(ways(0), graph, pool);
-    if (candidates.size() == 1) return std::nullopt;
+    auto candidates = candidates_for(in_all_layouts(0), graph, pool);
     measure(&candidates, &Candidate::measure);
-    return fastest_of(candidates).choices();
+    const Candidate& fastest = fastest_of(candidates);
+    return {fastest.choices(), fastest.fastest(), candidates.size() == 1};
   }
   // A run of the whole takes long: only in the layout that is best for chunks, beside these.
-  layouts = {best->layout};
-  const Graph trial = *trial_of(graph, best->chunk);
-  auto candidates = candidates_for(ways(0), graph, pool);
-  candidates.emplace_back(trial, *best, pool);
+  Choices all = best->choices;
+  all.chunk = 0;
+  const Graph trial = *trial_of(graph, best->choices.chunk);
+  auto candidates = candidates_for({all}, graph, pool);
+  candidates.emplace_back(trial, best->choices, pool);
   measure(&candidates, &Candidate::measure);
   const Candidate &whole = candidates.front(), &chunks = candidates.back();
-  return whole.fastest() < time_of_all(chunks, trial) ? whole.choices() : *best;
+  if (whole.fastest() < time_of_all(chunks, trial)) return {all, whole.fastest(), false};
+  return *best;
 }
 
 /*! \brief What a choice is measured on: as much of the graph as threads compute at once. */
@@ -95,51 +108,82 @@ std::string implementation_of(int node, const Graph& graph, const Plan& plan) {
   return "";
 }
 
-/*! \brief Chooses the convolutions that Winograd's algorithm runs, and implementations. */
-void choose_for_nodes(const Graph& graph, bool with_winograd, CandidatePool* pool,
-                      Choices* choices) {
-  std::vector<Choices> ways(1, *choices);
-  for (int i = 1; i < kImplementations; ++i) {
-    ways.push_back(*choices);
+/*! \brief Whether what two candidates do for a node differs, and not for what others leave to it.
+ */
+bool differs(int node, const Candidate& a, const Candidate& b) {
+  const auto in_a = a.steps().find(node), in_b = b.steps().find(node);
+  return in_a != a.steps().end() && in_b != b.steps().end() && in_a->second != in_b->second;
+}
+
+/*! \brief The ways to run a graph that are tried in a layout. */
+std::vector<Choices> ways_in(const Choices& layout, const Graph& graph, int implementations,
+                             bool with_winograd) {
+  std::vector<Choices> ways;
+  for (int i = 0; i < implementations; ++i) {
+    ways.push_back(layout);
     ways.back().implementation = i;
   }
   for (const int tile : {2, 4}) {
     if (!with_winograd) break;
-    ways.push_back(*choices);
+    ways.push_back(layout);
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       if (graph.nodes[i].kind == "convolution") ways.back().winograd[static_cast<int>(i)] = tile;
   }
-  auto candidates = candidates_for(ways, measured_graph(*choices, graph), pool);
-  if (candidates.size() == 1) return;
-  measure(&candidates, &Candidate::measure_nodes);
-  const Candidate& first = candidates.front();
-  Seconds total{0};
-  for (const auto& [node, steps] : first.steps()) total += first.fastest(node);
-  if (total < kTooShort) return;
-  std::map<int, Seconds> to_beat;  // by node for which a choice was made
+  return ways;
+}
+
+/*! \brief Chooses for a node what was fastest of the ways in a layout; returns how long it took. */
+Seconds choose_for_node(int node, const Graph& graph, const Candidate& first,
+                        const std::list<Candidate>& candidates, Choices* choices) {
+  Seconds least = first.fastest(node);
   for (const Candidate& other : candidates) {
+    if (other.choices().layout != choices->layout || !differs(node, first, other)) continue;
     const auto& tiles = other.choices().winograd;
-    for (const auto& [node, steps] : other.steps()) {
-      const auto before = first.steps().find(node);
-      if (before == first.steps().end() || before->second == steps) continue;
-      const auto tile = tiles.find(node);
-      const std::string name = implementation_of(node, graph, other.plan());
-      // Otherwise it is what was chosen for another node that makes the difference.
-      const bool chosen = tiles.empty() ? !name.empty() : tile != tiles.end() && name.empty();
-      const Seconds time = other.fastest(node);
-      const Seconds limit = (tiles.empty() ? kFaster : kWorthIt) * first.fastest(node);
-      const auto best = to_beat.find(node);
-      if (!chosen || time >= (best == to_beat.end() ? limit : std::min(limit, best->second)))
-        continue;
-      to_beat[node] = time;
-      choices->winograd.erase(node);
-      choices->implementations.erase(node);
-      if (tiles.empty())
-        choices->implementations[node] = name;
-      else
-        choices->winograd[node] = tile->second;
-    }
+    const auto tile = tiles.find(node);
+    const std::string name = implementation_of(node, graph, other.plan());
+    // Otherwise it is what was chosen for another node that makes the difference.
+    const bool chosen = tiles.empty() ? !name.empty() : tile != tiles.end() && name.empty();
+    const Seconds limit = (tiles.empty() ? kFaster : kWorthIt) * first.fastest(node);
+    const Seconds time = other.fastest(node);
+    if (!chosen || time >= std::min(limit, least)) continue;
+    least = time;
+    choices->winograd.erase(node);
+    choices->implementations.erase(node);
+    if (tiles.empty())
+      choices->implementations[node] = name;
+    else
+      choices->winograd[node] = tile->second;
   }
+  return least;
+}
+
+/*!
+ * \brief The layout with which the nodes take least in all, and what is fastest for each in it.
+ * \return None if there is nothing to choose.
+ */
+std::optional<Choices> choose_for_nodes(const Graph& graph, const std::vector<Choices>& layouts,
+                                        int implementations, bool with_winograd,
+                                        CandidatePool* pool) {
+  std::vector<Choices> ways;
+  for (const Choices& layout : layouts)
+    for (Choices& way : ways_in(layout, graph, implementations, with_winograd))
+      ways.push_back(std::move(way));
+  auto candidates = candidates_for(ways, graph, pool);
+  if (candidates.size() == 1) return std::nullopt;
+  measure(&candidates, &Candidate::measure_nodes);
+  std::optional<Choices> best;
+  Seconds to_beat = Seconds::max();
+  for (const Candidate& first : candidates) {
+    if (first.choices().implementation != 0 || !first.choices().winograd.empty()) continue;
+    Choices choices = first.choices();
+    Seconds total{0};
+    for (const auto& [node, steps] : first.steps())
+      total += choose_for_node(node, graph, first, candidates, &choices);
+    if (total >= to_beat) continue;
+    to_beat = total;
+    best = std::move(choices);
+  }
+  return best;
 }
 
 }  // namespace
@@ -148,11 +192,18 @@ std::optional<Choices> fastest(const Graph& graph, const std::vector<const void*
                                dnnl_byoc_tune_t tune) {
   if (tune == dnnl_byoc_tune_nothing) return std::nullopt;
   CandidatePool pool{data};
-  const auto found = fastest_chunk(graph, &pool);
-  Choices choices = found.value_or(Choices{});
-  choose_for_nodes(graph, tune == dnnl_byoc_tune_all, &pool, &choices);
-  if (!found && choices.winograd.empty() && choices.implementations.empty()) return std::nullopt;
-  return choices;
+  const Fastest first = fastest_chunk(graph, &pool);
+  std::optional<Choices> found;
+  if (first.time >= kTooShort) {
+    const bool quick = first.time < kQuick;
+    const memory::dim chunk = first.choices.chunk;
+    found = choose_for_nodes(measured_graph(first.choices, graph),
+                             quick ? in_all_layouts(chunk) : std::vector<Choices>{first.choices},
+                             quick ? kImplementationsIfQuick : kImplementations,
+                             tune == dnnl_byoc_tune_all, &pool);
+  }
+  if (!found && first.is_alone) return std::nullopt;
+  return found.value_or(first.choices);
 }
 
 }  // namespace dnnl_byoc
