@@ -1,6 +1,5 @@
 """The quantization of images of three channels: the same numbers, and only where it applies."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 from engine_graph import DTYPES, Graph, run, start
@@ -79,12 +78,14 @@ def test_ties_and_what_is_no_number(dtype):
     assert np.array_equal(got[0, 1, 0, :4] * 2, expected)
 
 
-@pytest.mark.skipif(not BF16, reason="the processor does not compute in bf16")
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
 @pytest.mark.parametrize("shape", [(1, 3, 224, 224), (2, 3, 4, 4), (3, 3, 5, 7), (1, 3, 33, 65)])
-def test_bf16(shape):
+def test_floats(shape, precision):
     """A convolution that leaves the images as they are, so that it is seen how they are rounded."""
+    if precision == "bf16" and not BF16:
+        pytest.skip("the processor does not compute in bf16")
     graph = Graph()
-    graph.precision = "bf16"
+    graph.precision = precision
     weights = np.zeros((CHANNELS, 3, 3, 3), np.float32)
     for channel in range(CHANNELS):
         weights[channel, channel % 3, 1, 1] = 1
@@ -95,10 +96,10 @@ def test_bf16(shape):
     x[0, 0, 0, :4] = 1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, 3e38  # ties, and a large one
     engine = start(graph)
     (got,) = run(engine, graph.input_data, [(shape[0], CHANNELS, *shape[2:])])
-    assert np.array_equal(got[:, :3], x.astype(ml_dtypes.bfloat16).astype(np.float32))
+    assert np.array_equal(got[:, :3], x.astype(DTYPES[precision]).astype(np.float32))
     first = engine.profile()["steps"][0]
     assert (first["kind"], first["impl"]) == ("reorder", "pixels")
-    assert first["dtypes"] == {"src": "f32", "dst": "bf16"}
+    assert first["dtypes"] == {"src": "f32", "dst": precision}
 
 
 def test_an_empty_batch():

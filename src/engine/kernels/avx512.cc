@@ -10,15 +10,26 @@
 namespace dnnl_byoc {
 namespace {
 
-/*! \brief For each of three halves in turn: where it is, of the 32 in a and then the 32 in b. */
-struct ThreeHalves {
-  uint16_t places[64] = {};
-  constexpr ThreeHalves() {
-    for (int i = 0; i < 3 * kernels::kAvx512Vector; ++i)
-      places[i] = static_cast<uint16_t>(i % 3 < 2 ? i / 3 * 2 + i % 3 : 32 + i / 3 * 2);
+/*!
+ * \brief Where each element of three vectors of V is, that are stored in turn.
+ *
+ * Of halves, where in two vectors, of which the first has two in turn, and the second every other.
+ * Of floats, where in the first two vectors; those of the third come after.
+ */
+struct InTurn {
+  static constexpr int V = kernels::kAvx512Vector;
+  uint16_t halves[4 * V] = {};
+  int32_t floats[3 * V] = {}, third[3 * V] = {};
+  constexpr InTurn() {
+    for (int i = 0; i < 3 * V; ++i) {
+      const int pixel = i / 3, channel = i % 3;
+      halves[i] = static_cast<uint16_t>(channel < 2 ? 2 * pixel + channel : 2 * V + 2 * pixel);
+      floats[i] = channel < 2 ? channel * V + pixel : 0;
+      third[i] = channel < 2 ? i % V : V + pixel;
+    }
   }
 };
-constexpr ThreeHalves kThreeHalves{};
+constexpr InTurn kInTurn{};
 
 struct Avx512 {
   static constexpr int V = kernels::kAvx512Vector;
@@ -57,8 +68,16 @@ struct Avx512 {
     const auto together = [&](const uint16_t* places) {
       return _mm512_permutex2var_epi16(a, _mm512_loadu_si512(places), b);
     };
-    _mm512_storeu_si512(to, together(kThreeHalves.places));
-    _mm512_mask_storeu_epi16(to + 64, 0xffff, together(kThreeHalves.places + 32));
+    _mm512_storeu_si512(to, together(kInTurn.halves));
+    _mm512_mask_storeu_epi16(to + 64, 0xffff, together(kInTurn.halves + 2 * V));
+  }
+
+  static void store_three(void* p, __m512 a, __m512 b, __m512 c) {
+    for (int i = 0; i < 3 * V; i += V) {
+      const __m512 two = _mm512_permutex2var_ps(a, _mm512_loadu_si512(kInTurn.floats + i), b);
+      const __m512i third = _mm512_loadu_si512(kInTurn.third + i);
+      _mm512_storeu_ps(static_cast<float*>(p) + i, _mm512_permutex2var_ps(two, third, c));
+    }
   }
 };
 

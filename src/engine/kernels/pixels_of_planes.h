@@ -3,7 +3,8 @@
  * \brief Planes to pixels, for the files that are compiled for one instruction set.
  *
  * Isa has V, what bytes.h says, store_three_lowest(), which stores three bytes of each of V numbers
- * of 32 bits, and store_three_halves(a, b), which stores each of a and the lower half of each of b.
+ * of 32 bits, store_three_halves(a, b), which stores each of a and the lower half of each of b, and
+ * store_three(a, b, c), which stores one of each in turn.
  */
 #ifndef DNNL_BYOC_ENGINE_KERNELS_PIXELS_OF_PLANES_H_
 #define DNNL_BYOC_ENGINE_KERNELS_PIXELS_OF_PLANES_H_
@@ -42,6 +43,16 @@ struct Halves {
   }
 };
 
+template <class Isa>
+struct Floats {
+  static constexpr int kSize = 4;
+
+  template <class Vector>
+  static void store(const Images&, const Vector (&x)[kChannels], char* pixels) {
+    Isa::store_three(pixels, x[0], x[1], x[2]);
+  }
+};
+
 template <class Isa, class Kind>
 void convert(const Images& images, const float* src, void* dst) {
   using Vectors = kernels::VectorOf<Isa::V>;
@@ -67,8 +78,16 @@ void convert(const Images& images, const float* src, void* dst) {
 
 template <class Isa>
 Function function_of(Type type) {
-  if (type == Type::bf16) return convert<Isa, Halves<Isa>>;
-  return type == Type::s8 ? convert<Isa, Bytes<Isa, int8_t>> : convert<Isa, Bytes<Isa, uint8_t>>;
+  switch (type) {
+    case Type::u8:
+      return convert<Isa, Bytes<Isa, uint8_t>>;
+    case Type::s8:
+      return convert<Isa, Bytes<Isa, int8_t>>;
+    case Type::bf16:
+      return convert<Isa, Halves<Isa>>;
+    default:
+      return convert<Isa, Floats<Isa>>;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "pixels.h"
 
 #include <cmath>
+#include <optional>
 
 #include "../isa.h"
 #include "../kernels/image.h"
@@ -24,26 +25,40 @@ class PixelsKernel final : public Kernel {
   const pixels::Images images_;
 };
 
+std::optional<pixels::Type> type_of(memory::data_type dtype) {
+  switch (dtype) {
+    case memory::data_type::u8:
+      return pixels::Type::u8;
+    case memory::data_type::s8:
+      return pixels::Type::s8;
+    case memory::data_type::bf16:
+      return pixels::Type::bf16;
+    case memory::data_type::f32:
+      return pixels::Type::f32;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Kernel> pixels_kernel(const memory::desc& from, const memory::desc& to,
                                             const Quantization* how) {
   const memory::dims shape = from.get_dims();
-  const memory::data_type dtype = to.get_data_type();
-  if (!has_avx512_vnni() || shape.size() < 3 || shape[1] != pixels::kChannels || shape[0] == 0 ||
-      !is_countable(shape) || from != plain_md(shape, memory::data_type::f32) ||
-      data_layout_of(to) != DataLayout::channels_last ||
-      (how ? !how->is_per_tensor() : dtype != memory::data_type::bf16))
+  const auto type = type_of(to.get_data_type());
+  const bool is_number = type == pixels::Type::u8 || type == pixels::Type::s8;
+  if (channel_block() != kernels::kAvx512Vector || !type || is_number != (how != nullptr) ||
+      (how && !how->is_per_tensor()) || shape.size() < 3 || shape[1] != pixels::kChannels ||
+      shape[0] == 0 || !is_countable(shape) || from != plain_md(shape, memory::data_type::f32) ||
+      data_layout_of(to) != DataLayout::channels_last)
     return nullptr;
   pixels::Images images = {shape[0], count(shape) / (shape[0] * pixels::kChannels), 1.f, 0.f};
-  auto type = pixels::Type::bf16;
   if (how) {
     images.factor = 1 / how->scales[0];
     images.point = static_cast<float>(how->zero_points[0]);
-    type = dtype == memory::data_type::s8 ? pixels::Type::s8 : pixels::Type::u8;
   }
   if (images.size < kernels::kAvx512Vector || !std::isfinite(images.factor)) return nullptr;
-  return std::make_shared<PixelsKernel>(pixels::avx512_function(type), images);
+  return std::make_shared<PixelsKernel>(pixels::avx512_function(*type), images);
 }
 
 }  // namespace dnnl_byoc

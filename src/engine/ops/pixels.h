@@ -14,9 +14,9 @@
 namespace dnnl_byoc {
 
 /*!
- * \brief What makes row-major images of three channels in f32 channels-last ones of numbers, or in
- * bf16.
- * \param how What the numbers stand for; null for bf16.
+ * \brief What makes row-major images of three channels in f32 channels-last ones of numbers, in
+ * bf16, or in f32.
+ * \param how What the numbers stand for; null for the others.
  * \return Null for anything else.
  */
 std::shared_ptr<const Kernel> pixels_kernel(const memory::desc& from, const memory::desc& to,
