@@ -131,6 +131,45 @@ def test_ties_go_to_the_even_number():
     assert np.array_equal(got.ravel(), np.rint(np.arange(64) / 2))
 
 
+SHARED = {  # of two convolutions: src's zero points, scales and zero points of dst, strides
+    "one scale of dst and another": ((3, 3), (0.02, 0.05), (10, 10), (1, 1)),
+    "one zero point of dst and another": ((3, 3), (0.03, 0.03), (0, 100), (1, 1)),
+    "one zero point of src and another": ((0, 9), (0.03, 0.03), (10, 10), (1, 1)),
+    "one stride and another": ((3, 3), (0.03, 0.03), (10, 10), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_two_that_share_their_weights(name):
+    """And their bias: what is arranged for one is not taken for the other."""
+    graph = Graph()
+    weights = graph.dequantize(graph.constant(64, 1, 5, 5, dtype="s8"), 0.01)
+    bias = graph.constant(64)
+    for zero_point, scale, to, stride in zip(*SHARED[name], strict=True):
+        x = graph.dequantize(graph.input(1, 64, 17, 17, dtype="u8"), 0.02, zero_point)
+        window = {"strides": stride, "padding_l": 1, "padding_r": 1}
+        y = graph.convolution(x, weights, bias, groups=64, **window)
+        graph.output(graph.quantize(y, scale, to, "u8"))
+    assert [step["impl"] for step in steps_of(graph)] == ["depthwise"] * 2
+
+
+def test_what_is_no_number():
+    """A bias of none makes the least number, or what a clip leaves of that."""
+    for post_ops, expected in ([], 0), ([relu()], 9), ([eltwise("clip", 0.5, 1.0)], 31):
+        graph = depthwise((1, 32, 5, 5), dst=("u8", 9), post_ops=post_ops)
+        graph.constant_data[1][...] = np.nan
+        engine = start(graph)
+        (got,) = run(engine, graph.input_data, [(1, 32, 3, 3)], np.uint8)
+        assert (got == expected).all()
+        assert "depthwise" in [step["impl"] for step in engine.profile()["steps"]]
+
+
+def test_a_scale_without_an_inverse():
+    graph = depthwise((1, 32, 5, 5))
+    graph.nodes[-1]["attrs"]["scales"] = [float(np.float32(1e-42))]
+    assert "depthwise" not in [step["impl"] for step in steps_of(graph)]
+
+
 def test_a_choice_of_another_is_kept_to():
     graph = depthwise((1, 64, 9, 11), padding_l=1, padding_r=1)
     node = next(i for i, node in enumerate(graph.nodes) if node["kind"] == "convolution")

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from engine_graph import Engine, Graph, check, pack, reference, relu
+from processor import WHOLE
 
 ROWS, INPUTS, UNITS = 3, 40, 24
 
@@ -116,6 +117,40 @@ def test_a_name_of_none_that_is_fast(name):
     assert implementations(one_dense().tune(implementations=[[0, name]])) == implementations(
         one_dense()
     )
+
+
+def whole_layer():
+    graph = Graph()
+    weights = graph.dequantize(graph.constant(128, 1024, dtype="s8"), 0.001)
+    x = graph.dequantize(graph.input(2, 1024, dtype="u8"), 0.02)
+    graph.input_data[0][...] |= 0x80  # large numbers, of which pairs have more than 16 bits
+    graph.constant_data[0][...] |= 0x60
+    return graph.output(graph.node("inner_product", [x, weights])), 2
+
+
+def whole_convolution(groups=1):
+    graph = Graph()
+    weights = graph.dequantize(graph.constant(64, 64 // groups, 3, 3, dtype="s8"), 0.001)
+    x = graph.dequantize(graph.input(1, 64, 9, 9, dtype="u8"), 0.02)
+    graph.input_data[0][...] |= 0x80
+    graph.constant_data[0][...] |= 0x60
+    return graph.output(graph.convolution(x, weights, groups=groups)), 2
+
+
+def whole_groups():
+    return whole_convolution(64)
+
+
+@pytest.mark.skipif(not WHOLE, reason="nothing is computed in whole numbers")
+@pytest.mark.parametrize("isa", ["sse41", "avx2", "avx512_core"])
+@pytest.mark.parametrize("make", [whole_layer, whole_convolution, whole_groups])
+def test_sums_that_saturate(make, isa):
+    """What oneDNN has for older processors is not taken, whether it is fast or asked for."""
+    for name in ("brgemm", "brgconv", "jit_int8", "jit_uni_int8", "jit_uni_int8_1x1", "brdgmm_dw"):
+        graph, node = make()
+        graph.tune(implementations=[[node, f"{name}:{isa}"]])
+        impl = impl_of(graph, node, check(graph).steps)
+        assert not impl.endswith(f":{isa}")
 
 
 def test_an_implementation_in_another_layout_is_not_taken():

@@ -2,7 +2,17 @@
 
 import numpy as np
 import pytest
-from engine_graph import DTYPES, Graph, assert_close, reference, relu, run, start, with_avx2
+from engine_graph import (
+    DTYPES,
+    Graph,
+    Unsupported,
+    assert_close,
+    reference,
+    relu,
+    run,
+    start,
+    with_avx2,
+)
 from processor import OWN_KERNELS, VECTOR
 
 INCLUDE, EXCLUDE = "avg_include_padding", "avg_exclude_padding"
@@ -136,6 +146,12 @@ def test_scales_of_no_finite_ratio():
     graph.output(graph.quantize(mean, 1e-20, 7))
     (got,) = run(start(graph), graph.input_data, [(1, 32, 3, 3)], np.uint8)
     assert (got == 7).all()
+
+
+def test_an_empty_image():
+    graph = average((1, 32, 0, 8), padding_l=1, padding_r=2)
+    with pytest.raises(Unsupported, match="no implementation"):
+        start(graph)
 
 
 def test_ties_go_to_the_even_number():

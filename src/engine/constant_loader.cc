@@ -20,7 +20,7 @@ ConstantLoader::ConstantLoader(const std::vector<ExternalTensor>& constants,
     : constants_(constants), data_(data), unpacked_(constants.size()), stream_(cpu_engine()) {}
 
 memory ConstantLoader::in_place(const Plan::Repack& repack) const {
-  if (repack.transform) return {};
+  if (repack.transform.make) return {};
   const auto& packing = constants_[repack.source].packing;
   const bool lies_so =
       packing ? repack.offset == 0 && packing->view == repack.view && packing->md == repack.md
@@ -33,9 +33,9 @@ memory ConstantLoader::in_place(const Plan::Repack& repack) const {
 memory ConstantLoader::repacked(const Plan::Repack& repack) {
   const void* data = row_major(repack.source).get_data_handle();
   const memory view = read_only(repack.view, data, repack.offset);
-  if (!repack.transform) return reordered(view, repack.md);
+  if (!repack.transform.make) return reordered(view, repack.md);
   const memory::desc plain = plain_md(repack.view.get_dims(), repack.view.get_data_type());
-  const memory made = repack.transform(repack.view == plain ? view : reordered(view, plain));
+  const memory made = repack.transform.make(repack.view == plain ? view : reordered(view, plain));
   return made.get_desc() == repack.md ? made : reordered(made, repack.md);
 }
 

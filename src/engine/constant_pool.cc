@@ -6,9 +6,9 @@ memory ConstantPool::get(const Plan::Repack& repack, const std::function<memory(
   std::lock_guard<std::mutex> lock(mutex_);
   auto& layouts = constants_[repack.tensor];
   for (const auto& [other, constant] : layouts)
-    // What is made of a tensor in different ways differs in the shape.
     if (other.source == repack.source && other.offset == repack.offset &&
-        other.view == repack.view && other.md == repack.md && !other.transform == !repack.transform)
+        other.view == repack.view && other.md == repack.md &&
+        other.transform.what == repack.transform.what)
       return constant;
   return layouts.emplace_back(repack, make()).second;
 }

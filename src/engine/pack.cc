@@ -23,7 +23,7 @@ std::vector<const Plan::Repack*> packable(const Graph& graph, const Plan& plan) 
     if (repack.literal) continue;
     const ExternalTensor& constant = graph.constants[repack.source];
     const bool whole = repack.offset == 0 && count(repack.view.get_dims()) == count(constant.shape);
-    if (whole && !repack.transform && repack.view != repack.md && !tag_name(repack.md).empty())
+    if (whole && !repack.transform.make && repack.view != repack.md && !tag_name(repack.md).empty())
       found[repack.source] = &repack;
     if (++wanted[repack.source] > 1) found[repack.source] = nullptr;
   }

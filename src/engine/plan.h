@@ -76,7 +76,10 @@ class Plan {
   static Plan compile(const Graph& graph, Mode mode, int threads = 0);
 
   /*! \brief What a step wants to be computed of a row-major constant. */
-  using Transform = std::function<memory(const memory&)>;
+  struct Transform {
+    std::string what;  // of two alike, the results are; empty for none
+    std::function<memory(const memory&)> make;
+  };
 
   /*!
    * \brief Constant number i of the plan is the graph's number `source`, from byte `offset` on,
@@ -88,8 +91,8 @@ class Plan {
     size_t offset;
     memory::desc view;
     memory::desc md;
-    Transform transform;  // empty for none
-    memory literal;       // empty if there is a source
+    Transform transform;
+    memory literal;  // empty if there is a source
   };
   const std::vector<Repack>& repacks() const { return repacks_; }
 

@@ -391,9 +391,12 @@ int PlanBuilder::viewed(int tensor, const memory::dims& shape) {
 }
 
 int PlanBuilder::transformed(int tensor, const memory::desc& md, Plan::Transform transform) {
-  if (numbers_of(tensor) >= 0)
-    transform = [first = dequantizing(tensor, shape(tensor)), second = std::move(transform)](
-                    const memory& plain) { return second(first(plain)); };
+  if (numbers_of(tensor) >= 0) {
+    const auto first = dequantizing(tensor, shape(tensor)).make;
+    transform.make = [=, second = std::move(transform.make)](const memory& plain) {
+      return second(first(plain));
+    };
+  }
   const int source = numbers_of(tensor) < 0 ? tensor : numbers_of(tensor);
   // Not the tensor: nobody else may ask for it.
   return add_anonymous_value(md,
@@ -402,9 +405,9 @@ int PlanBuilder::transformed(int tensor, const memory::desc& md, Plan::Transform
 
 /*! \brief What makes the numbers of a constant what they stand for, in another shape. */
 Plan::Transform PlanBuilder::dequantizing(int tensor, const memory::dims& shape) const {
-  return [how = quantization(tensor), shape](const memory& plain) {
-    return dequantized(plain, how, shape);
-  };
+  return {"dequantized", [how = quantization(tensor), shape](const memory& plain) {
+            return dequantized(plain, how, shape);
+          }};
 }
 
 int PlanBuilder::literal(const memory& data) {

@@ -30,10 +30,11 @@ struct Whole {
   static Type result(const Type (&sums)[4], const float* factors, const float* terms, float most) {
     Type y[4];
     for (int i = 0; i < 4; ++i) {
+      // In this order, what is no number stays none, and becomes the least of all integers.
       const __m512 factor = _mm512_loadu_ps(factors + 16 * i),
                    term = _mm512_loadu_ps(terms + 16 * i);
       const __m512 x = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(0xffff, sums[i]), factor, term);
-      y[i] = _mm512_maskz_cvtps_epi32(0xffff, _mm512_maskz_min_ps(0xffff, x, _mm512_set1_ps(most)));
+      y[i] = _mm512_maskz_cvtps_epi32(0xffff, _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(most), x));
     }
     const Type low = _mm512_packs_epi32(y[0], y[1]), high = _mm512_packs_epi32(y[2], y[3]);
     return kSigned ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
@@ -70,7 +71,7 @@ struct Half {
     for (int i = 0; i < 4; ++i) {
       const __m256 factor = _mm256_loadu_ps(factors + 8 * i), term = _mm256_loadu_ps(terms + 8 * i);
       const __m256 x = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[i]), factor, term);
-      y[i] = _mm256_cvtps_epi32(_mm256_min_ps(x, _mm256_set1_ps(most)));
+      y[i] = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_set1_ps(most), x));
     }
     const Type low = _mm256_packs_epi32(y[0], y[1]), high = _mm256_packs_epi32(y[2], y[3]);
     return kSigned ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);

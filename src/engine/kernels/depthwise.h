@@ -53,7 +53,7 @@ struct Constants {
   const float *factors, *terms;  // by channel: a result is sum · factor + term
 };
 
-/*! \brief Rounds to the nearest, of two to the even one, and saturates. */
+/*! \brief Rounds to the nearest, of two to the even one, and saturates; NaN becomes the least. */
 using Function = void (*)(const Convolution&, const Constants&, const void* src, void* dst);
 
 /*! \brief For an edge of the kernel; null if there is none. */

@@ -97,9 +97,9 @@ void build_convolution(PlanBuilder& b, const Node& node) {
   const auto [pd, post_ops] = choose<Pd>(b, node, dst_shape, candidates, make);
   Plan::Transform transform;
   if (groups > 1 && pd.weights_desc().get_dims() != grouped)
-    transform = [grouped, merge](const memory& plain) {
-      return merged_weights(plain, grouped, merge);
-    };
+    transform = {text("merged ", merge), [grouped, merge](const memory& plain) {
+                   return merged_weights(plain, grouped, merge);
+                 }};
   emit(b, node, pd, post_ops, pd.dst_desc(), weighted_args(b, node, pd, std::move(transform)));
 }
 

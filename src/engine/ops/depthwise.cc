@@ -1,10 +1,13 @@
 #include "depthwise.h"
 
-#include <algorithm>
+#include <cmath>
+#include <ios>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "../error.h"
 #include "../isa.h"
 #include "../kernel.h"
 #include "../kernels/depthwise.h"
@@ -46,6 +49,69 @@ bool is_depthwise(const PlanBuilder& b, const Node& node) {
          weights[2] == weights[3];
 }
 
+/*! \brief What makes constants for all of a convolution's blocks: see kernels/depthwise.h. */
+class Arranger {
+ public:
+  Arranger(PlanBuilder* b, const Node& node, const depthwise::Convolution& convolution)
+      : b_(*b), node_(node), c_(convolution) {}
+
+  int weights() const {
+    return from_weights<int8_t>(c_.blocks() * c_.block_bytes(), Type::s8,
+                                text("depthwise ", c_.rows.stride), depthwise::arrange_weights);
+  }
+
+  int starts() const {
+    return from_weights<int32_t>(places(), Type::s32, text("starts ", int{c_.padding}),
+                                 depthwise::arrange_starts);
+  }
+
+  int floats(const std::vector<float>& by_channel) const {
+    return b_.literal(arranged(c_, by_channel));
+  }
+
+  /*! \brief The bias as what is added to dst's numbers, with their zero point. */
+  int terms(const Quantization& dst) const {
+    const auto point = static_cast<float>(dst.zero_points[0]);
+    const auto channels = static_cast<size_t>(c_.channels);
+    if (node_.inputs.size() < 3) return floats(std::vector<float>(channels, point));
+    const auto md = plain_md({places()}, Type::f32);
+    const auto make = [=, c = c_, scale = dst.scales[0]](const memory& m) {
+      const auto* bias = static_cast<const float*>(m.get_data_handle());
+      std::vector<float> terms(bias, bias + channels);
+      for (float& x : terms) x = x / scale + point;
+      return arranged(c, terms);
+    };
+    const auto what = text("terms ", std::hexfloat, dst.scales[0], ' ', point);
+    return b_.transformed(node_.inputs[2], md, {what, make});
+  }
+
+ private:
+  memory::dim places() const { return c_.blocks() * depthwise::kBlock; }
+
+  static memory arranged(const depthwise::Convolution& c, const std::vector<float>& by_channel) {
+    memory result(plain_md({c.blocks() * depthwise::kBlock}, Type::f32), cpu_engine());
+    depthwise::arrange(c, by_channel.data(), static_cast<float*>(result.get_data_handle()));
+    return result;
+  }
+
+  template <class T>
+  int from_weights(memory::dim size, Type dtype, std::string what,
+                   void (*arrange)(const depthwise::Convolution&, const int8_t*, T*)) const {
+    const auto md = plain_md({size}, dtype);
+    const auto make = [=, c = c_](const memory& weights) {
+      memory result(md, cpu_engine());
+      arrange(c, static_cast<const int8_t*>(weights.get_data_handle()),
+              static_cast<T*>(result.get_data_handle()));
+      return result;
+    };
+    return b_.transformed(b_.numbers_of(node_.inputs[1]), md, {std::move(what), make});
+  }
+
+  PlanBuilder& b_;
+  const Node& node_;
+  const depthwise::Convolution& c_;
+};
+
 }  // namespace
 
 bool build_depthwise(PlanBuilder& b, const Node& node) {
@@ -68,7 +134,7 @@ bool build_depthwise(PlanBuilder& b, const Node& node) {
       factors_of(b.quantization(src), b.quantization(weights), to.scales[0], channels);
   const auto function = depthwise::avx512_vnni_function(kernel[0], to.dtype == Type::s8);
   if (!function || !padding || window.dilation != memory::dims{0, 0} || !is_countable(dst_shape) ||
-      factors.empty() ||
+      factors.empty() || !std::isfinite(1 / to.scales[0]) ||
       (has_bias && (!b.is_constant(node.inputs[2]) || b.dtype(node.inputs[2]) != Type::f32 ||
                     b.shape(node.inputs[2]) != memory::dims{channels})) ||
       !b.wants_own_kernel())
@@ -89,45 +155,13 @@ bool build_depthwise(PlanBuilder& b, const Node& node) {
                                     *padding,
                                     byte(numbers.least),
                                     byte(numbers.most)};
-  // All of a constant's blocks, whether there are channels for them or not.
-  const memory::dim places = c.blocks() * depthwise::kBlock;
-  const auto arranged_md = plain_md({c.blocks() * c.block_bytes()}, Type::s8);
-  const auto starts_md = plain_md({places}, Type::s32), floats_md = plain_md({places}, Type::f32);
-  const auto arranged = [c, floats_md](const std::vector<float>& by_channel) {
-    memory result(floats_md, cpu_engine());
-    depthwise::arrange(c, by_channel.data(), static_cast<float*>(result.get_data_handle()));
-    return result;
-  };
-  const auto from_weights = [&](const memory::desc& md, auto arrange) {
-    return b.transformed(b.numbers_of(weights), md, [=](const memory& plain) {
-      memory result(md, cpu_engine());
-      arrange(c, static_cast<const int8_t*>(plain.get_data_handle()), result.get_data_handle());
-      return result;
-    });
-  };
-  const int weights_value = from_weights(arranged_md, [](const auto& c, const int8_t* w, void* to) {
-    depthwise::arrange_weights(c, w, static_cast<int8_t*>(to));
-  });
-  const int starts = from_weights(starts_md, [](const auto& c, const int8_t* w, void* to) {
-    depthwise::arrange_starts(c, w, static_cast<int32_t*>(to));
-  });
-  const auto point = static_cast<float>(to.zero_points[0]);
-  const int terms =
-      has_bias
-          ? b.transformed(node.inputs[2], floats_md,
-                          [=, scale = to.scales[0]](const memory& plain) {
-                            const auto* bias = static_cast<const float*>(plain.get_data_handle());
-                            std::vector<float> result(bias, bias + channels);
-                            for (float& x : result) x = x / scale + point;
-                            return arranged(result);
-                          })
-          : b.literal(arranged(std::vector<float>(static_cast<size_t>(channels), point)));
+  const Arranger arranger(&b, node, c);
   const std::vector<std::pair<int, int>> args = {
       {DNNL_ARG_SRC, b.require(b.numbers_of(src), src_md)},
-      {DNNL_ARG_WEIGHTS, weights_value},
-      {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, starts},
-      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, b.literal(arranged(factors))},
-      {DNNL_ARG_BIAS, terms},
+      {DNNL_ARG_WEIGHTS, arranger.weights()},
+      {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, arranger.starts()},
+      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, arranger.floats(factors)},
+      {DNNL_ARG_BIAS, arranger.terms(to)},
       {DNNL_ARG_DST, b.define(quantizer->output, dst_md)}};
   b.emit(node.kind, std::make_shared<DepthwiseKernel>(function, c), args, post_op_names(node));
   return true;

@@ -72,13 +72,14 @@ bool build_grouped(PlanBuilder& b, const Node& node) {
   const memory::dim vector = channel_block();
   const memory::desc arranged_md =
       plain_md({channels / vector, grouped::kKernel, group, grouped::kKernel, vector}, kF32);
-  const int arranged = b.transformed(weights, arranged_md, [=](const memory& plain) {
+  const auto arrange = [=](const memory& plain) {
     memory result(arranged_md, cpu_engine());
     grouped::arrange_weights(channels, group, vector,
                              static_cast<const float*>(plain.get_data_handle()),
                              static_cast<float*>(result.get_data_handle()));
     return result;
-  });
+  };
+  const int arranged = b.transformed(weights, arranged_md, {"grouped", arrange});
   const int src_value = b.require(src, src_md);
   auto [dst, operands, post_ops] = bind_ending(b, node, *ending, dst_md);
   std::vector<std::pair<int, int>> args = {

@@ -138,8 +138,9 @@ bool build_one_row(PlanBuilder& b, const Node& node) {
       (numbers && shape[1] > kMostInputs) || (has_bias && bias.get_data_type() != Type::f32))
     return false;
   const Node* quantizer = numbers ? b.quantizer_of(node) : nullptr;
+  const bool can_store = dst_dtype == Type::f32 || dst_dtype == Type::bf16 || quantizer;
   // With zero points it would be a matmul, see dequantize_later.h.
-  if ((numbers && b.quantization(src).has_zero_points()) ||
+  if (!can_store || (numbers && b.quantization(src).has_zero_points()) ||
       (quantizer && quantization_of(*quantizer, {}).has_zero_points()))
     return false;
 
@@ -171,8 +172,9 @@ bool build_one_row(PlanBuilder& b, const Node& node) {
       {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, b.literal(factors_memory)}};
   if (has_bias) args.emplace_back(DNNL_ARG_BIAS, b.require(node.inputs[2], bias));
   if (layer.has_starts)
-    args.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC,
-                      b.transformed(read, plain_md({shape[0]}, Type::s32), starts_of));
+    args.emplace_back(
+        DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC,
+        b.transformed(read, plain_md({shape[0]}, Type::s32), {"starts of one row", starts_of}));
   b.emit(node.kind, std::make_shared<OneRowKernel>(function, layer), args, post_op_names(node));
   return true;
 }

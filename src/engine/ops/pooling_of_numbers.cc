@@ -29,7 +29,7 @@ class PoolingKernel final : public Kernel {
 
 /*! \brief Whether every window has a part in the image: there is no number for nothing. */
 bool all_see_the_image(const kernels::WindowSide& side, memory::dim src, memory::dim dst) {
-  return side.padding < side.kernel && (dst - 1) * side.stride - side.padding < src;
+  return src > 0 && side.padding < side.kernel && (dst - 1) * side.stride - side.padding < src;
 }
 
 /*! \brief A node's pooling of channels-last numbers; none if our kernel does not do it. */

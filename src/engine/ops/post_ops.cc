@@ -119,11 +119,25 @@ PostOps make_variant(const PlanBuilder& b, const Node& node, const memory::dims&
   return variant;
 }
 
+bool multiplies_numbers(const dnnl::primitive_desc_base& pd) {
+  const auto dtype_of = [&pd](dnnl::query md) { return pd.query_md(md).get_data_type(); };
+  return dtype_of(dnnl::query::weights_md) == memory::data_type::s8 &&
+         is_whole(dtype_of(dnnl::query::src_md));
+}
+
+/*! \brief Whether its sums have 32 bits; those for older processors saturate at 16 bits before. */
+bool adds_up_exactly(const std::string& impl) {
+  const std::string isa = impl.substr(impl.rfind(':') + 1);
+  return isa != "sse41" && isa != "avx" && isa != "avx2" && isa != "avx512_core";
+}
+
 }  // namespace
 
 bool is_usable(const PlanBuilder& b, const PostOps& variant, const dnnl::primitive_desc_base& pd) {
   // oneDNN 3.2's writes behind dst where the number of its points is a multiple of three.
-  if (std::string(pd.impl_info_str()).rfind("jit_1x1:avx512_core_amx", 0) == 0) return false;
+  const std::string impl = pd.impl_info_str();
+  if (impl.rfind("jit_1x1:avx512_core_amx", 0) == 0) return false;
+  if (multiplies_numbers(pd) && !adds_up_exactly(impl)) return false;
   if (variant.sum < 0) return true;
   const memory::desc dst_md = pd.query_md(dnnl::query::dst_md);
   const memory::desc summand_md = with_dtype(dst_md, b.dtype(variant.sum));

@@ -88,8 +88,9 @@ std::vector<std::pair<int, int>> weighted_args(PlanBuilder& b, const Node& node,
   const int src = tensor(node.inputs[0]), weights = tensor(node.inputs[1]);
   std::vector<std::pair<int, int>> args = {
       {DNNL_ARG_SRC, b.require(src, pd.src_desc())},
-      {DNNL_ARG_WEIGHTS, transform ? b.transformed(weights, pd.weights_desc(), transform)
-                                   : b.require(weights, pd.weights_desc())}};
+      {DNNL_ARG_WEIGHTS, transform.make
+                             ? b.transformed(weights, pd.weights_desc(), std::move(transform))
+                             : b.require(weights, pd.weights_desc())}};
   if (node.inputs.size() == 3)
     args.emplace_back(DNNL_ARG_BIAS, b.require(node.inputs[2], pd.bias_desc()));
   return args;

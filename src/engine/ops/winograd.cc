@@ -176,15 +176,15 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
   if (!last || is_reference(last)) return false;
 
   const int src = b.require(node.inputs[0], src_md);
-  const int weights = b.transformed(node.inputs[1], full.weights_desc(),
-                                    [tile, size = kernel, weights_shape](const memory& plain) {
-                                      memory result(plain_md(weights_shape, kF32), cpu_engine());
-                                      winograd::transform_weights(
-                                          tile, size, weights_shape[2], weights_shape[1],
-                                          static_cast<const float*>(plain.get_data_handle()),
-                                          static_cast<float*>(result.get_data_handle()));
-                                      return result;
-                                    });
+  const auto transform = [tile, size = kernel, weights_shape](const memory& plain) {
+    memory result(plain_md(weights_shape, kF32), cpu_engine());
+    winograd::transform_weights(tile, size, weights_shape[2], weights_shape[1],
+                                static_cast<const float*>(plain.get_data_handle()),
+                                static_cast<float*>(result.get_data_handle()));
+    return result;
+  };
+  const int weights =
+      b.transformed(node.inputs[1], full.weights_desc(), {text("winograd ", tile), transform});
   const auto [dst, operands, post_ops] = bind_ending(b, node, ending, dst_md);
 
   // All stripes use one memory; that of the last, smaller one is another view of it.
