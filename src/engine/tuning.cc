@@ -132,9 +132,9 @@ std::vector<Choices> ways_in(const Choices& layout, const Graph& graph, int impl
   return ways;
 }
 
-/*! \brief Chooses for a node what was fastest of the ways in a layout; returns how long it took. */
-Seconds choose_for_node(int node, const Graph& graph, const Candidate& first,
-                        const std::list<Candidate>& candidates, Choices* choices) {
+/*! \brief Chooses for a node what was fastest of the ways in a layout. */
+void choose_for_node(int node, const Graph& graph, const Candidate& first,
+                     const std::list<Candidate>& candidates, Choices* choices) {
   Seconds least = first.fastest(node);
   for (const Candidate& other : candidates) {
     if (other.choices().layout != choices->layout || !differs(node, first, other)) continue;
@@ -154,36 +154,40 @@ Seconds choose_for_node(int node, const Graph& graph, const Candidate& first,
     else
       choices->winograd[node] = tile->second;
   }
-  return least;
 }
 
-/*!
- * \brief The layout with which the nodes take least in all, and what is fastest for each in it.
- * \return None if there is nothing to choose.
- */
-std::optional<Choices> choose_for_nodes(const Graph& graph, const std::vector<Choices>& layouts,
-                                        int implementations, bool with_winograd,
-                                        CandidatePool* pool) {
+/*! \brief In each layout, what is fastest for each node; empty if there is nothing to choose. */
+std::vector<Choices> choose_for_nodes(const Graph& graph, const std::vector<Choices>& layouts,
+                                      int implementations, bool with_winograd,
+                                      CandidatePool* pool) {
   std::vector<Choices> ways;
   for (const Choices& layout : layouts)
     for (Choices& way : ways_in(layout, graph, implementations, with_winograd))
       ways.push_back(std::move(way));
   auto candidates = candidates_for(ways, graph, pool);
-  if (candidates.size() == 1) return std::nullopt;
+  if (candidates.size() == 1) return {};
   measure(&candidates, &Candidate::measure_nodes);
-  std::optional<Choices> best;
-  Seconds to_beat = Seconds::max();
+  std::vector<Choices> chosen;
   for (const Candidate& first : candidates) {
     if (first.choices().implementation != 0 || !first.choices().winograd.empty()) continue;
-    Choices choices = first.choices();
-    Seconds total{0};
+    chosen.push_back(first.choices());
     for (const auto& [node, steps] : first.steps())
-      total += choose_for_node(node, graph, first, candidates, &choices);
-    if (total >= to_beat) continue;
-    to_beat = total;
-    best = std::move(choices);
+      choose_for_node(node, graph, first, candidates, &chosen.back());
   }
-  return best;
+  return chosen;
+}
+
+/*!
+ * \brief The fastest way.
+ *
+ * The sum of the least times of its nodes would not tell: it is less of the layout with more
+ * implementations, of each of which one measurement or the other comes out too short.
+ */
+Choices fastest_of(const std::vector<Choices>& ways, const Graph& graph, CandidatePool* pool) {
+  if (ways.size() == 1) return ways.front();
+  auto candidates = candidates_for(ways, graph, pool);
+  measure(&candidates, &Candidate::measure);
+  return fastest_of(candidates).choices();
 }
 
 }  // namespace
@@ -193,17 +197,16 @@ std::optional<Choices> fastest(const Graph& graph, const std::vector<const void*
   if (tune == dnnl_byoc_tune_nothing) return std::nullopt;
   CandidatePool pool{data};
   const Fastest first = fastest_chunk(graph, &pool);
-  std::optional<Choices> found;
   if (first.time >= kTooShort) {
     const bool quick = first.time < kQuick;
-    const memory::dim chunk = first.choices.chunk;
-    found = choose_for_nodes(measured_graph(first.choices, graph),
-                             quick ? in_all_layouts(chunk) : std::vector<Choices>{first.choices},
-                             quick ? kImplementationsIfQuick : kImplementations,
-                             tune == dnnl_byoc_tune_all, &pool);
+    const Graph measured = measured_graph(first.choices, graph);
+    const auto chosen = choose_for_nodes(
+        measured, quick ? in_all_layouts(first.choices.chunk) : std::vector<Choices>{first.choices},
+        quick ? kImplementationsIfQuick : kImplementations, tune == dnnl_byoc_tune_all, &pool);
+    if (!chosen.empty()) return fastest_of(chosen, measured, &pool);
   }
-  if (!found && first.is_alone) return std::nullopt;
-  return found.value_or(first.choices);
+  if (first.is_alone) return std::nullopt;
+  return first.choices;
 }
 
 }  // namespace dnnl_byoc

@@ -18,7 +18,7 @@ namespace dnnl_byoc {
  *
  * Of a batch, first whether it is run in chunks. Then, in each layout that its convolutions can
  * share, oneDNN's implementations for each node, whose order is not always that of their speed: the
- * layout is that in which the fastest of all nodes take least together. With AVX2, 3.2 prefers
+ * layout is that in which a run with the fastest of all nodes takes least. With AVX2, 3.2 prefers
  * channels-last, in which a ResNet50 takes a fifth longer than in blocks of eight channels; with
  * AVX-512 it prefers blocks, in which a MobileNetV2 takes a tenth longer than channels-last, but
  * with the second implementation of its depthwise convolutions. Last, for each convolution,
