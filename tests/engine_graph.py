@@ -621,6 +621,14 @@ def assert_close(got, expected, tolerance=1e-5):
             )
 
 
+def assert_numbers(got, expected, slack=1):
+    """Compare whole numbers: `slack` apart at most, and few for ties and what f32 makes one."""
+    for a, b in zip(got, expected, strict=True):
+        difference = np.abs(a.astype(int) - b)
+        assert difference.max() <= slack
+        assert (difference > 0).mean() < 0.01
+
+
 def addition_and_relu(graph, x, channels, addend, alpha):
     """Return the post-ops of a convolution of x: both, either, or none.
 

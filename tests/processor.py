@@ -17,5 +17,5 @@ WHOLE = build_info()["isa"] in (
 VNNI = WHOLE and VECTOR == 16
 """The package's own kernels for whole numbers in vectors of 64 bytes."""
 
-BF16 = build_info()["isa"].startswith(("AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX512_CORE_AMX"))
+HAS_BF16 = any(name in build_info()["isa"] for name in ("BF16", "FP16", "AMX"))
 """Products of bf16."""

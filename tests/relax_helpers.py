@@ -11,10 +11,9 @@ from comparison import TOLERANCE, assert_close, random
 from tvm import relax, tirx
 
 import tvm_dnnl_byoc
-from tvm_dnnl_byoc import build_info, partition_for_dnnl, profile
+from tvm_dnnl_byoc import partition_for_dnnl, profile
 
 TARGET = {"kind": "llvm"}
-HAS_BF16 = any(name in build_info()["isa"] for name in ("BF16", "FP16", "AMX"))
 
 
 def const(*shape, seed=0, low=-1.0, high=1.0):

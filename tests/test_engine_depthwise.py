@@ -2,7 +2,18 @@
 
 import numpy as np
 import pytest
-from engine_graph import DTYPES, Graph, binary, eltwise, reference, relu, run, start
+from engine_graph import (
+    DTYPES,
+    Graph,
+    assert_close,
+    assert_numbers,
+    binary,
+    eltwise,
+    reference,
+    relu,
+    run,
+    start,
+)
 from processor import VNNI
 
 pytestmark = pytest.mark.skipif(not VNNI, reason="the kernel needs AVX-512 with VNNI")
@@ -46,13 +57,7 @@ def steps_of(graph, dtype="u8"):
     engine = start(graph)
     expected = reference(graph)
     got = run(engine, graph.input_data, [e.shape for e in expected], DTYPES[dtype])
-    for a, b in zip(got, expected, strict=True):
-        if dtype == "f32":
-            assert np.allclose(a, b, rtol=1e-4, atol=1e-4)
-            continue
-        difference = np.abs(a.astype(int) - b)
-        assert difference.max() <= 1
-        assert (difference > 0).mean() < 0.01  # ties, and what rounding to f32 makes one
+    (assert_close if dtype == "f32" else assert_numbers)(got, expected)
     return [step for step in engine.profile()["steps"] if step["kind"] != "reorder"]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from engine_graph import DTYPES, Graph, run, start
-from processor import BF16, VNNI
+from processor import HAS_BF16, VNNI
 
 pytestmark = pytest.mark.skipif(not VNNI, reason="the kernel needs AVX-512 with VNNI")
 
@@ -82,7 +82,7 @@ def test_ties_and_what_is_no_number(dtype):
 @pytest.mark.parametrize("shape", [(1, 3, 224, 224), (2, 3, 4, 4), (3, 3, 5, 7), (1, 3, 33, 65)])
 def test_floats(shape, precision):
     """A convolution that leaves the images as they are, so that it is seen how they are rounded."""
-    if precision == "bf16" and not BF16:
+    if precision == "bf16" and not HAS_BF16:
         pytest.skip("the processor does not compute in bf16")
     graph = Graph()
     graph.precision = precision

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import tvm
+from processor import HAS_BF16
 from relax_helpers import (
-    HAS_BF16,
     assert_close,
     build,
     const,

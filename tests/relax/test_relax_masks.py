@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from processor import HAS_BF16
 from relax_helpers import (
-    HAS_BF16,
     assert_close,
     build,
     check,

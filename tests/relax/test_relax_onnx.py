@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
+from processor import HAS_BF16
 from relax_helpers import (
-    HAS_BF16,
     assert_close,
     build,
     check,

@@ -57,14 +57,14 @@ template <class Isa, class Kind>
 void convert(const Images& images, const float* src, void* dst) {
   using Vectors = kernels::VectorOf<Isa::V>;
   constexpr int64_t V = Isa::V, kTogether = 64 * V;  // pixels, for a thread
-  const int64_t size = images.size, parts = (size + kTogether - 1) / kTogether;
+  const int64_t size = images.size, parts = size < kTogether ? 1 : size / kTogether;
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t image = 0; image < images.batch; ++image)
     for (int64_t part = 0; part < parts; ++part) {
       const float* planes = src + image * kChannels * size;
       char* pixels = static_cast<char*>(dst) + image * kChannels * size * Kind::kSize;
       const int64_t begin = part * kTogether;
-      const int64_t end = begin + kTogether < size ? begin + kTogether : size;
+      const int64_t end = part + 1 < parts ? begin + kTogether : size;
       for (int64_t i = begin; i < end; i += V) {
         // The last vector may have some pixels in common with the one before.
         const int64_t first = i + V > size ? size - V : i;
