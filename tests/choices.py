@@ -105,8 +105,9 @@ def _check_region(document, results):
                 compare(i, a, e, [p[i] for p in perturbed])
         except Exception as error:
             raise Mismatch(f"{error}\n\n{way}\n{json.dumps(document)}") from None
-        kinds = [step["kind"] for step in profile["steps"]]
-        found += ["winograd"] * ("winograd_src" in kinds) + ["chunks"] * (profile["chunks"] > 1)
+        implementations = [step["impl"] for step in profile["steps"]]
+        found += ["winograd"] * ("winograd" in implementations)
+        found += ["chunks"] * (profile["chunks"] > 1)
     return found
 
 

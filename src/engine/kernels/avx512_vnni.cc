@@ -2,6 +2,7 @@
 
 #include "depthwise_convolution.h"
 #include "dot.h"
+#include "winograd_of_bytes_convolution.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -82,6 +83,57 @@ struct Half {
   }
 };
 
+struct Pairs {
+  using Shorts = winograd_of_bytes::Shorts;
+  using Sums = winograd_of_bytes::Sums;
+
+  static Shorts load(const uint8_t* p, int64_t n, bool is_signed) {
+    const Half::Type bytes = Half::load(p, Half::first(n));
+    return (Shorts)_mm512_cvtepi8_epi16(is_signed ? bytes : Half::flip_sign(bytes));
+  }
+
+  static Sums multiply_add(Sums sums, Shorts weights, const int16_t* pair) {
+    int32_t both;
+    __builtin_memcpy(&both, pair, sizeof(both));
+    return (Sums)_mm512_dpwssd_epi32((__m512i)sums, (__m512i)weights, _mm512_set1_epi32(both));
+  }
+
+  static Sums divide_by_576(Sums x) {
+    constexpr uint32_t kInverseOf9 = 0x38e38e39;  // modulo 2³²
+    static_assert(9 * kInverseOf9 == 1);
+    return (Sums)_mm512_maskz_srai_epi32(0xffff, (__m512i)(x * kInverseOf9), 6);
+  }
+
+  class Finish {
+   public:
+    /*! \param channel The first of the vector. */
+    Finish(const winograd_of_bytes::Constants& constants, int64_t channel,
+           const winograd_of_bytes::Convolution& c)
+        : starts_(_mm512_loadu_si512(constants.starts + channel)),
+          factors_(_mm512_loadu_ps(constants.factors + channel)),
+          terms_(_mm512_loadu_ps(constants.terms + channel)),
+          most_(_mm512_set1_ps(static_cast<float>(c.most))),
+          least_(_mm512_set1_epi32(c.least)),
+          mask_(static_cast<__mmask16>(Whole::first(c.channels.out - channel))) {}
+
+    void store(uint8_t* p, Sums sums) const {
+      const __m512i sum = _mm512_add_epi32((__m512i)sums, starts_);
+      // In this order, what is no number stays none, and becomes the least of all integers.
+      const __m512 x = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(kAll, sum), factors_, terms_);
+      const __m512i number = _mm512_maskz_max_epi32(
+          kAll, _mm512_maskz_cvtps_epi32(kAll, _mm512_maskz_min_ps(kAll, most_, x)), least_);
+      _mm_mask_storeu_epi8(p, mask_, _mm512_maskz_cvtepi32_epi8(kAll, number));
+    }
+
+   private:
+    static constexpr __mmask16 kAll = 0xffff;
+    const __m512i starts_;
+    const __m512 factors_, terms_, most_;
+    const __m512i least_;
+    const __mmask16 mask_;
+  };
+};
+
 /*! \brief The products of bytes with those of dot::kRows rows. */
 template <bool kSigned>
 void dot_of_bytes(const void* vector, const void* rows, int64_t length, void* sums) {
@@ -111,6 +163,8 @@ void dot_of_bytes(const void* vector, const void* rows, int64_t length, void* su
 dot::Function dot::avx512_vnni_function(bool is_vector_signed) {
   return is_vector_signed ? dot_of_bytes<true> : dot_of_bytes<false>;
 }
+
+winograd_of_bytes::Function winograd_of_bytes::avx512_vnni_function() { return convolve<Pairs>; }
 
 depthwise::Function depthwise::avx512_vnni_function(int64_t kernel, bool is_dst_signed) {
   return is_dst_signed ? function_of<Whole, Half, true>(kernel)

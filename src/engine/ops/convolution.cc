@@ -8,6 +8,7 @@
 #include "spatial.h"
 #include "weights.h"
 #include "winograd.h"
+#include "winograd_of_numbers.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -54,7 +55,9 @@ memory merged_weights(const memory& plain, const memory::dims& grouped, memory::
 
 void build_convolution(PlanBuilder& b, const Node& node) {
   const memory::dim groups = checked_groups(b, node);
-  if (const int tile = b.winograd_tile(); tile && build_winograd(b, node, tile)) return;
+  if (const int tile = b.winograd_tile();
+      tile && (build_winograd(b, node, tile) || build_winograd_of_numbers(b, node, tile)))
+    return;
   if (build_grouped(b, node) || build_depthwise(b, node)) return;
   const int src = node.inputs[0], weights = node.inputs[1];
   const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);

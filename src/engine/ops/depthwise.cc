@@ -1,26 +1,18 @@
 #include "depthwise.h"
 
-#include <cmath>
-#include <ios>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "../error.h"
-#include "../isa.h"
 #include "../kernel.h"
 #include "../kernels/depthwise.h"
+#include "convolution_of_numbers.h"
 #include "ending.h"
 #include "post_ops.h"
-#include "spatial.h"
-#include "sums.h"
-#include "weights.h"
 
 namespace dnnl_byoc {
 namespace {
-
-using Type = memory::data_type;
 
 constexpr memory::dim kFewestChannels = 16;  // for fewer, the most of a vector is empty
 
@@ -49,120 +41,45 @@ bool is_depthwise(const PlanBuilder& b, const Node& node) {
          weights[2] == weights[3];
 }
 
-/*! \brief What makes constants for all of a convolution's blocks: see kernels/depthwise.h. */
-class Arranger {
- public:
-  Arranger(PlanBuilder* b, const Node& node, const depthwise::Convolution& convolution)
-      : b_(*b), node_(node), c_(convolution) {}
-
-  int weights() const {
-    return from_weights<int8_t>(c_.blocks() * c_.block_bytes(), Type::s8,
-                                text("depthwise ", c_.rows.stride), depthwise::arrange_weights);
-  }
-
-  int starts() const {
-    return from_weights<int32_t>(places(), Type::s32, text("starts ", int{c_.padding}),
-                                 depthwise::arrange_starts);
-  }
-
-  int floats(const std::vector<float>& by_channel) const {
-    return b_.literal(arranged(c_, by_channel));
-  }
-
-  /*! \brief The bias as what is added to dst's numbers, with their zero point. */
-  int terms(const Quantization& dst) const {
-    const auto point = static_cast<float>(dst.zero_points[0]);
-    const auto channels = static_cast<size_t>(c_.channels);
-    if (node_.inputs.size() < 3) return floats(std::vector<float>(channels, point));
-    const auto md = plain_md({places()}, Type::f32);
-    const auto make = [=, c = c_, scale = dst.scales[0]](const memory& m) {
-      const auto* bias = static_cast<const float*>(m.get_data_handle());
-      std::vector<float> terms(bias, bias + channels);
-      for (float& x : terms) x = x / scale + point;
-      return arranged(c, terms);
-    };
-    const auto what = text("terms ", std::hexfloat, dst.scales[0], ' ', point);
-    return b_.transformed(node_.inputs[2], md, {what, make});
-  }
-
- private:
-  memory::dim places() const { return c_.blocks() * depthwise::kBlock; }
-
-  static memory arranged(const depthwise::Convolution& c, const std::vector<float>& by_channel) {
-    memory result(plain_md({c.blocks() * depthwise::kBlock}, Type::f32), cpu_engine());
-    depthwise::arrange(c, by_channel.data(), static_cast<float*>(result.get_data_handle()));
-    return result;
-  }
-
-  template <class T>
-  int from_weights(memory::dim size, Type dtype, std::string what,
-                   void (*arrange)(const depthwise::Convolution&, const int8_t*, T*)) const {
-    const auto md = plain_md({size}, dtype);
-    const auto make = [=, c = c_](const memory& weights) {
-      memory result(md, cpu_engine());
-      arrange(c, static_cast<const int8_t*>(weights.get_data_handle()),
-              static_cast<T*>(result.get_data_handle()));
-      return result;
-    };
-    return b_.transformed(b_.numbers_of(node_.inputs[1]), md, {std::move(what), make});
-  }
-
-  PlanBuilder& b_;
-  const Node& node_;
-  const depthwise::Convolution& c_;
-};
-
 }  // namespace
 
 bool build_depthwise(PlanBuilder& b, const Node& node) {
-  const int src = node.inputs[0], weights = node.inputs[1];
-  const Node* quantizer = b.quantizer_of(node);
-  const auto range = range_of(node);
-  const Type dtype = b.dtypes_for(node, src).front();
-  if (!b.has_own_kernels() || !has_avx512_vnni() || !is_depthwise(b, node) || !quantizer ||
-      !range || !b.is_numbers(dtype, src))
-    return false;
-  const bool has_bias = node.inputs.size() == 3;
-  const memory::dims src_shape = b.shape(src), kernel = spatial(b.shape(weights));
-  const memory::dim channels = src_shape[1];
-  const Quantization to = quantization_of(*quantizer, {});
-  const Window window(b, node, kernel);
-  memory::dims dst_shape = window.output(b, node, kernel);
-  dst_shape.insert(dst_shape.begin(), {src_shape[0], channels});
-  const auto padding = zero_of(b.quantization(src), dtype);
-  const auto factors =
-      factors_of(b.quantization(src), b.quantization(weights), to.scales[0], channels);
-  const auto function = depthwise::avx512_vnni_function(kernel[0], to.dtype == Type::s8);
-  if (!function || !padding || window.dilation != memory::dims{0, 0} || !is_countable(dst_shape) ||
-      factors.empty() || !std::isfinite(1 / to.scales[0]) ||
-      (has_bias && (!b.is_constant(node.inputs[2]) || b.dtype(node.inputs[2]) != Type::f32 ||
-                    b.shape(node.inputs[2]) != memory::dims{channels})) ||
-      !b.wants_own_kernel())
-    return false;
+  if (!is_depthwise(b, node)) return false;
+  const auto problem = convolution_of_numbers(b, node);
+  if (!problem) return false;
+  const memory::dims shape = problem->src_md.get_dims();
+  const memory::dims kernel = spatial(b.shape(node.inputs[1]));
+  const auto function = depthwise::avx512_vnni_function(kernel[0], problem->is_dst_signed());
+  if (!function || !b.wants_own_kernel()) return false;
 
-  const Range numbers = in_numbers(*range, to);
   // As its bits.
   const auto byte = [](float number) { return static_cast<uint8_t>(static_cast<int>(number)); };
-  const memory::desc src_md = *data_md(DataLayout::channels_last, src_shape, dtype);
-  const memory::desc dst_md = *data_md(DataLayout::channels_last, dst_shape, to.dtype);
-  const depthwise::Convolution c = {image_of(src_md),
-                                    image_of(dst_md),
-                                    src_shape[0],
-                                    channels,
-                                    window_side(window, kernel, 0),
-                                    window_side(window, kernel, 1),
-                                    dtype == Type::s8,
-                                    *padding,
-                                    byte(numbers.least),
-                                    byte(numbers.most)};
-  const Arranger arranger(&b, node, c);
+  const depthwise::Convolution c = {image_of(problem->src_md),
+                                    image_of(problem->dst_md),
+                                    shape[0],
+                                    shape[1],
+                                    window_side(problem->window, kernel, 0),
+                                    window_side(problem->window, kernel, 1),
+                                    problem->is_src_signed(),
+                                    problem->padding,
+                                    byte(problem->range.least),
+                                    byte(problem->range.most)};
+  const memory::dim places = c.blocks() * depthwise::kBlock;
+  const Arrangement arrangement = {
+      "depthwise", places, [c](const float* from, float* to) { depthwise::arrange(c, from, to); }};
+  const int weights = from_weights<int8_t>(
+      b, node, c.blocks() * c.block_bytes(), text("depthwise ", c.rows.stride),
+      [c](const int8_t* from, int8_t* to) { depthwise::arrange_weights(c, from, to); });
+  const int starts = from_weights<int32_t>(
+      b, node, places, text("depthwise starts ", int{c.padding}),
+      [c](const int8_t* from, int32_t* to) { depthwise::arrange_starts(c, from, to); });
   const std::vector<std::pair<int, int>> args = {
-      {DNNL_ARG_SRC, b.require(b.numbers_of(src), src_md)},
-      {DNNL_ARG_WEIGHTS, arranger.weights()},
-      {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, arranger.starts()},
-      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, arranger.floats(factors)},
-      {DNNL_ARG_BIAS, arranger.terms(to)},
-      {DNNL_ARG_DST, b.define(quantizer->output, dst_md)}};
+      {DNNL_ARG_SRC, b.require(b.numbers_of(node.inputs[0]), problem->src_md)},
+      {DNNL_ARG_WEIGHTS, weights},
+      {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, starts},
+      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, factors(b, *problem, arrangement)},
+      {DNNL_ARG_BIAS, terms(b, node, *problem, arrangement)},
+      {DNNL_ARG_DST, b.define(problem->quantizer->output, problem->dst_md)}};
   b.emit(node.kind, std::make_shared<DepthwiseKernel>(function, c), args, post_op_names(node));
   return true;
 }

@@ -98,6 +98,7 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int ti
   };
   if (kernel.size() != 2 || node.attr<memory::dim>("groups") != 1 || count(src_shape) == 0 ||
       count(weights_shape) == 0 || (dtype != kF32 && dtype != kBf16) ||
+      b.dtypes_for(node, src).front() != dtype ||
       !std::all_of(node.inputs.begin(), node.inputs.end(), is_of_precision) ||
       b.dtype(weights) != kF32 || !b.is_constant(weights))
     return std::nullopt;

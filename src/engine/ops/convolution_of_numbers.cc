@@ -1,0 +1,99 @@
+#include "convolution_of_numbers.h"
+
+#include <cmath>
+#include <ios>
+#include <utility>
+
+#include "../error.h"
+#include "../isa.h"
+#include "weights.h"
+
+namespace dnnl_byoc {
+namespace {
+
+using Type = memory::data_type;
+
+memory arranged(const Arrangement& arrangement, const std::vector<float>& by_channel) {
+  memory result(plain_md({arrangement.places}, Type::f32), cpu_engine());
+  arrangement.arrange(by_channel.data(), static_cast<float*>(result.get_data_handle()));
+  return result;
+}
+
+}  // namespace
+
+std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b, const Node& node) {
+  const int src = node.inputs[0], weights = node.inputs[1];
+  const Node* quantizer = b.quantizer_of(node);
+  const auto range = range_of(node);
+  const Type dtype = b.dtypes_for(node, src).front();
+  const memory::dims src_shape = b.shape(src), kernel = spatial(b.shape(weights));
+  if (!b.has_own_kernels() || !has_avx512_vnni() || kernel.size() != 2 || !quantizer || !range ||
+      !b.is_numbers(dtype, src))
+    return std::nullopt;
+  const memory::dim channels = b.shape(weights)[0];
+  const bool has_bias = node.inputs.size() == 3;
+  const Quantization to = quantization_of(*quantizer, {});
+  const Window window(b, node, kernel);
+  memory::dims dst_shape = window.output(b, node, kernel);
+  dst_shape.insert(dst_shape.begin(), {src_shape[0], channels});
+  const auto padding = zero_of(b.quantization(src), dtype);
+  const auto factors =
+      factors_of(b.quantization(src), b.quantization(weights), to.scales[0], channels);
+  if (!padding || window.dilation != memory::dims{0, 0} || !is_countable(dst_shape) ||
+      factors.empty() || !std::isfinite(1 / to.scales[0]) ||
+      (has_bias && (!b.is_constant(node.inputs[2]) || b.dtype(node.inputs[2]) != Type::f32 ||
+                    b.shape(node.inputs[2]) != memory::dims{channels})))
+    return std::nullopt;
+  return ConvolutionOfNumbers{window,
+                              *data_md(DataLayout::channels_last, src_shape, dtype),
+                              *data_md(DataLayout::channels_last, dst_shape, to.dtype),
+                              quantizer,
+                              to,
+                              *padding,
+                              factors,
+                              in_numbers(*range, to)};
+}
+
+template <class T>
+int from_weights(PlanBuilder& b, const Node& node, memory::dim size, std::string what,
+                 std::function<void(const int8_t* weights, T* made)> make) {
+  // There is no data type of 16 bits for whole numbers.
+  constexpr auto bytes = static_cast<memory::dim>(sizeof(T));
+  const auto md = bytes == 4 ? plain_md({size}, Type::s32) : plain_md({size * bytes}, Type::s8);
+  const auto transform = [md, make = std::move(make)](const memory& weights) {
+    memory result(md, cpu_engine());
+    make(static_cast<const int8_t*>(weights.get_data_handle()),
+         static_cast<T*>(result.get_data_handle()));
+    return result;
+  };
+  return b.transformed(b.numbers_of(node.inputs[1]), md, {std::move(what), transform});
+}
+
+template int from_weights(PlanBuilder&, const Node&, memory::dim, std::string,
+                          std::function<void(const int8_t*, int8_t*)>);
+template int from_weights(PlanBuilder&, const Node&, memory::dim, std::string,
+                          std::function<void(const int8_t*, int16_t*)>);
+template int from_weights(PlanBuilder&, const Node&, memory::dim, std::string,
+                          std::function<void(const int8_t*, int32_t*)>);
+
+int factors(PlanBuilder& b, const ConvolutionOfNumbers& c, const Arrangement& arrangement) {
+  return b.literal(arranged(arrangement, c.factors));
+}
+
+int terms(PlanBuilder& b, const Node& node, const ConvolutionOfNumbers& c,
+          const Arrangement& arrangement) {
+  const auto point = static_cast<float>(c.to.zero_points[0]);
+  const size_t channels = c.factors.size();
+  if (node.inputs.size() < 3)
+    return b.literal(arranged(arrangement, std::vector<float>(channels, point)));
+  const auto make = [=, scale = c.to.scales[0]](const memory& m) {
+    const auto* bias = static_cast<const float*>(m.get_data_handle());
+    std::vector<float> terms(bias, bias + channels);
+    for (float& x : terms) x = x / scale + point;
+    return arranged(arrangement, terms);
+  };
+  const auto what = text(arrangement.name, " terms ", std::hexfloat, c.to.scales[0], ' ', point);
+  return b.transformed(node.inputs[2], plain_md({arrangement.places}, Type::f32), {what, make});
+}
+
+}  // namespace dnnl_byoc
