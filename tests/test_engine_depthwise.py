@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
+from convolution_of_numbers import CLIP, convolution, steps_of
 from engine_graph import (
     DTYPES,
     Graph,
-    assert_close,
-    assert_numbers,
     binary,
     eltwise,
-    reference,
     relu,
     run,
     start,
@@ -18,47 +16,11 @@ from processor import VNNI
 
 pytestmark = pytest.mark.skipif(not VNNI, reason="the kernel needs AVX-512 with VNNI")
 
-CLIP = eltwise("clip", -0.7, 1.3)
 
-
-def depthwise(
-    shape,
-    kernel=3,
-    src=("u8", 0),
-    dst=("u8", 0),
-    bias=True,
-    post_ops=(),
-    scales=None,
-    multiplier=1,
-    whole=True,
-    **window,
-):
-    """Return the graph of a convolution of (dtype, zero point), with a scale for each channel."""
-    graph = Graph()
-    channels = shape[1] * multiplier
-    rows, columns = kernel if isinstance(kernel, tuple) else (kernel, kernel)
-    x = graph.dequantize(graph.input(*shape, dtype=src[0]), 0.02, src[1])
-    if scales is None:
-        scales = np.geomspace(1e-4, 1e-2, channels)
-    weights = graph.constant(channels, 1, rows, columns, dtype="s8")
-    y = graph.convolution(
-        x,
-        graph.dequantize(weights, scales),
-        graph.constant(channels) if bias else None,
-        post_ops,
-        groups=shape[1],
-        **window,
-    )
-    return graph.output(graph.quantize(y, 0.023, dst[1], dst[0]) if whole else y)
-
-
-def steps_of(graph, dtype="u8"):
-    """Compare with the reference; return the steps but for reorders."""
-    engine = start(graph)
-    expected = reference(graph)
-    got = run(engine, graph.input_data, [e.shape for e in expected], DTYPES[dtype])
-    (assert_close if dtype == "f32" else assert_numbers)(got, expected)
-    return [step for step in engine.profile()["steps"] if step["kind"] != "reorder"]
+def depthwise(shape, kernel=3, *args, multiplier=1, **kwargs):
+    """Return the graph of a convolution of each channel for itself."""
+    weights = (shape[1] * multiplier, 1, *(kernel if isinstance(kernel, tuple) else (kernel,) * 2))
+    return convolution(shape, weights, *args, groups=shape[1], **kwargs)
 
 
 SHAPES = {

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from convolution_of_numbers import CLIP, PADDED, convolution, set_scales, steps_of
 from engine_graph import (
     DTYPES,
     Graph,
-    assert_close,
     assert_numbers,
-    binary,
     eltwise,
     one_thread,
     pack,
@@ -22,38 +21,9 @@ from processor import VNNI
 
 pytestmark = pytest.mark.skipif(not VNNI, reason="the kernel needs AVX-512 with VNNI")
 
-CLIP = eltwise("clip", -0.7, 1.3)
-PADDED = {"padding_l": 1, "padding_r": 1}
 
-
-def convolution(
-    shape,
-    out=32,
-    kernel=(3, 3),
-    src=("u8", 0),
-    dst=("u8", 0),
-    bias=True,
-    post_ops=(),
-    scales=None,
-    whole=True,
-    groups=1,
-    **window,
-):
-    """Return the graph of a convolution of (dtype, zero point), with a scale for each channel."""
-    graph = Graph()
-    x = graph.dequantize(graph.input(*shape, dtype=src[0]), 0.02, src[1])
-    if scales is None:
-        scales = np.geomspace(1e-4, 1e-2, out) / np.sqrt(shape[1])
-    weights = graph.constant(out, shape[1] // groups, *kernel, dtype="s8")
-    y = graph.convolution(
-        x,
-        graph.dequantize(weights, scales),
-        graph.constant(out) if bias else None,
-        post_ops,
-        groups=groups,
-        **window,
-    )
-    return graph.output(graph.quantize(y, 0.023, dst[1], dst[0]) if whole else y)
+def winograd(shape, out=32, kernel=(3, 3), *args, groups=1, **kwargs):
+    return convolution(shape, (out, shape[1] // groups, *kernel), *args, groups=groups, **kwargs)
 
 
 def tuned(graph, tile=4, chunk=0):
@@ -62,13 +32,8 @@ def tuned(graph, tile=4, chunk=0):
     return graph.tune(winograd=[[node, tile] for node in convolutions], chunk=chunk)
 
 
-def steps_of(graph, dtype="u8", tile=4):
-    """Compare with the reference; return the steps but for reorders."""
-    engine = start(tuned(graph, tile))
-    expected = reference(graph)
-    got = run(engine, graph.input_data, [e.shape for e in expected], DTYPES[dtype])
-    (assert_close if dtype == "f32" else assert_numbers)(got, expected)
-    return [step for step in engine.profile()["steps"] if step["kind"] != "reorder"]
+def steps_by_winograd(graph, dtype="u8", tile=4):
+    return steps_of(tuned(graph, tile), dtype)
 
 
 def kinds(steps):
@@ -98,12 +63,12 @@ SHAPES = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(name, src, dst, threads):
     shape, out, window = SHAPES[name]
-    graph = convolution(shape, out, src=src, dst=dst, **window)
+    graph = winograd(shape, out, src=src, dst=dst, **window)
     if threads == "all":
-        (step,) = steps_of(graph, dst[0])
+        (step,) = steps_by_winograd(graph, dst[0])
     else:
         with one_thread():
-            (step,) = steps_of(graph, dst[0])
+            (step,) = steps_by_winograd(graph, dst[0])
     assert (step["kind"], step["impl"]) == ("winograd", "winograd")
     dtypes = {key: step["dtypes"][key] for key in ("src", "dst")}
     assert dtypes == {"src": src[0], "dst": dst[0]}
@@ -116,8 +81,8 @@ def test_shapes(name, src, dst, threads):
 def test_what_numbers_stand_for(src, dst, post_ops, bias):
     """Zero points with asymmetric padding are right at the rim."""
     window = {"padding_l": [2, 0], "padding_r": [1, 2]}
-    graph = convolution((1, 43, 7, 9), 37, (3, 3), src, dst, bias, post_ops, **window)
-    (step,) = steps_of(graph, dst[0])
+    graph = winograd((1, 43, 7, 9), 37, (3, 3), src, dst, bias, post_ops, **window)
+    (step,) = steps_by_winograd(graph, dst[0])
     assert (step["kind"], step["dtypes"]["dst"]) == ("winograd", dst[0])
 
 
@@ -128,14 +93,11 @@ def test_what_numbers_stand_for(src, dst, post_ops, bias):
 def test_extremes(channels, extreme, weight, src):
     """The largest sums there can be, which all but fill what they are added up in."""
     size = 127.0 * 255 * channels * 9
-    graph = convolution((1, channels, 9, 9), 64, src=(src, 0), dst=("s8", 0), bias=False)
-    for node in graph.nodes:  # so that the result tells the largest sums apart
-        if node["kind"] == "dequantize":
-            node["attrs"]["scales"] = [1.0] * len(node["attrs"]["scales"])
-    graph.nodes[-1]["attrs"]["scales"] = [size / 120]
+    graph = winograd((1, channels, 9, 9), 64, src=(src, 0), dst=("s8", 0), bias=False)
+    set_scales(graph, size / 120)  # so that the result tells the largest sums apart
     graph.input_data[0][...] = getattr(np.iinfo(DTYPES[src]), extreme)
     graph.constant_data[0][...] = weight
-    (step,) = steps_of(graph, "s8")
+    (step,) = steps_by_winograd(graph, "s8")
     assert step["kind"] == "winograd"
 
 
@@ -144,11 +106,8 @@ def test_sums_are_exact(seed):
     """Large products that cancel each other: every unit of what is left counts."""
     rng = np.random.default_rng(seed)
     channels = int(rng.choice([32, 224, 256, 480]))
-    graph = convolution((1, channels, 8, 8), 48, src=("u8", 0), dst=("s8", 0), bias=False)
-    for node in graph.nodes:
-        if node["kind"] == "dequantize":
-            node["attrs"]["scales"] = [1.0] * len(node["attrs"]["scales"])
-    graph.nodes[-1]["attrs"]["scales"] = [1.0]
+    graph = winograd((1, channels, 8, 8), 48, src=("u8", 0), dst=("s8", 0), bias=False)
+    set_scales(graph, 1.0)
     half = channels // 2
     x, weights = graph.input_data[0], graph.constant_data[0]
     x[...] = rng.choice([0, 1, 254, 255], x.shape)
@@ -168,7 +127,7 @@ def test_sums_are_exact(seed):
 
 
 def test_ties_go_to_the_even_number():
-    graph = convolution((1, 64, 3, 3), 64, bias=False, scales=[1.0])
+    graph = winograd((1, 64, 3, 3), 64, bias=False, scales=[1.0])
     graph.nodes[-1]["attrs"]["scales"] = [0.04]  # two steps of src
     graph.input_data[0][...] = 0
     graph.input_data[0][:, :, 1, 1] = np.arange(64)
@@ -181,7 +140,7 @@ def test_ties_go_to_the_even_number():
 def test_what_is_no_number():
     """A bias of none makes the least number, or what a clip leaves of that."""
     for post_ops, expected in ([], 0), ([relu()], 9), ([eltwise("clip", 0.5, 1.0)], 31):
-        graph = convolution((1, 32, 5, 5), dst=("u8", 9), post_ops=post_ops)
+        graph = winograd((1, 32, 5, 5), dst=("u8", 9), post_ops=post_ops)
         graph.constant_data[1][...] = np.nan
         engine = start(tuned(graph))
         (got,) = run(engine, graph.input_data, [(1, 32, 3, 3)], np.uint8)
@@ -190,8 +149,8 @@ def test_what_is_no_number():
 
 
 def test_results_beyond_all_numbers():
-    graph = convolution((1, 32, 6, 6), dst=("s8", 0), scales=np.geomspace(1e-20, 1e20, 32))
-    assert kinds(steps_of(graph, "s8")) == ["winograd"]
+    graph = winograd((1, 32, 6, 6), dst=("s8", 0), scales=np.geomspace(1e-20, 1e20, 32))
+    assert kinds(steps_by_winograd(graph, "s8")) == ["winograd"]
 
 
 SHARED = {  # of two convolutions: src's zero points, scales and zero points of dst, paddings
@@ -212,7 +171,7 @@ def test_two_that_share_their_weights(name):
         x = graph.dequantize(graph.input(1, 32, 9, 9, dtype="u8"), 0.02, zero_point)
         y = graph.convolution(x, weights, bias, padding_l=padding, padding_r=padding)
         graph.output(graph.quantize(y, scale, to, "u8"))
-    assert kinds(steps_of(graph)) == ["winograd"] * 2
+    assert kinds(steps_by_winograd(graph)) == ["winograd"] * 2
 
 
 def test_a_bias_that_is_shared_with_a_depthwise_convolution():
@@ -224,7 +183,7 @@ def test_a_bias_that_is_shared_with_a_depthwise_convolution():
         graph.output(
             graph.quantize(graph.convolution(x, weights, bias, groups=groups), 0.03, 9, "u8")
         )
-    assert [step["impl"] for step in steps_of(graph)] == ["winograd", "depthwise"]
+    assert [step["impl"] for step in steps_by_winograd(graph)] == ["winograd", "depthwise"]
 
 
 def test_a_part_of_a_concat():
@@ -238,12 +197,12 @@ def test_a_part_of_a_concat():
         y = graph.convolution(graph.dequantize(half, 0.02, 5), weights, **PADDED)
         parts.append(graph.quantize(y, 0.03, 9, "u8"))
     graph.output(graph.node("concat", parts, axis=1))
-    assert kinds(steps_of(graph)).count("winograd") == 2
+    assert kinds(steps_by_winograd(graph)).count("winograd") == 2
 
 
 def test_in_chunks():
     """A thread computes the images of a chunk alone."""
-    graph = tuned(convolution((8, 32, 9, 9), **PADDED), chunk=1)
+    graph = tuned(winograd((8, 32, 9, 9), **PADDED), chunk=1)
     engine = start(graph)
     (expected,) = reference(graph)
     (got,) = run(engine, graph.input_data, [expected.shape], np.uint8)
@@ -253,7 +212,7 @@ def test_in_chunks():
 
 
 def test_fewer_threads_than_it_was_compiled_for():
-    graph = convolution((1, 32, 28, 28), **PADDED)
+    graph = winograd((1, 32, 28, 28), **PADDED)
     engine = start(tuned(graph))
     expected = reference(graph)
     with one_thread():
@@ -263,54 +222,49 @@ def test_fewer_threads_than_it_was_compiled_for():
 
 def test_it_is_chosen_by_measurement():
     """64 channels of 56 × 56 take two thirds of the time."""
-    graph = convolution((1, 64, 56, 56), 64, **PADDED)
+    graph = winograd((1, 64, 56, 56), 64, **PADDED)
     with one_thread():
         text, _ = pack(graph, graph.constant_data, tune="all")
     assert [tile for _, tile in json.loads(text)["tuned"]["winograd"]] == [4]
 
 
 NEAR_MISSES = {
-    "fewer channels of src": convolution((1, 15, 9, 11)),
-    "fewer channels of dst": convolution((1, 32, 9, 11), 15),
-    "another kernel": convolution((1, 32, 9, 11), kernel=(5, 5)),
-    "unequal edges": convolution((1, 32, 9, 11), kernel=(3, 1)),
-    "strides": convolution((1, 32, 9, 11), strides=[1, 2]),
-    "dilation": convolution((1, 32, 9, 11), dilation=2),
-    "groups": convolution((1, 64, 9, 11), 64, groups=2),
-    "a leaky ReLU": convolution((1, 32, 9, 11), post_ops=[relu(0.1)]),
-    "another activation": convolution((1, 32, 9, 11), post_ops=[eltwise("tanh")]),
-    "two post-ops": convolution((1, 32, 9, 11), post_ops=[CLIP, relu()]),
+    "fewer channels of src": winograd((1, 15, 9, 11)),
+    "fewer channels of dst": winograd((1, 32, 9, 11), 15),
+    "another kernel": winograd((1, 32, 9, 11), kernel=(5, 5)),
+    "unequal edges": winograd((1, 32, 9, 11), kernel=(3, 1)),
+    "strides": winograd((1, 32, 9, 11), strides=[1, 2]),
+    "dilation": winograd((1, 32, 9, 11), dilation=2),
+    "groups": winograd((1, 64, 9, 11), 64, groups=2),
+    "a leaky ReLU": winograd((1, 32, 9, 11), post_ops=[relu(0.1)]),
+    "another activation": winograd((1, 32, 9, 11), post_ops=[eltwise("tanh")]),
+    "two post-ops": winograd((1, 32, 9, 11), post_ops=[CLIP, relu()]),
 }
 
 
 @pytest.mark.parametrize("name", NEAR_MISSES)
 def test_near_misses(name):
-    assert "winograd" not in [step["impl"] for step in steps_of(NEAR_MISSES[name])]
+    assert "winograd" not in [step["impl"] for step in steps_by_winograd(NEAR_MISSES[name])]
 
 
 def test_a_smaller_tile():
-    assert "winograd" not in kinds(steps_of(convolution((1, 32, 9, 11)), tile=2))
+    assert "winograd" not in kinds(steps_by_winograd(winograd((1, 32, 9, 11)), tile=2))
 
 
 def test_a_result_in_floats():
-    steps = steps_of(convolution((1, 32, 9, 11), whole=False), "f32")
+    steps = steps_by_winograd(winograd((1, 32, 9, 11), whole=False), "f32")
     assert "winograd" not in [step["impl"] for step in steps]
 
 
 def test_an_addition():
-    graph = Graph()
-    x = graph.dequantize(graph.input(1, 32, 9, 9, dtype="u8"), 0.02, 5)
-    weights = graph.dequantize(graph.constant(32, 32, 3, 3, dtype="s8"), 0.004)
-    addend = graph.dequantize(graph.input(1, 32, 9, 9, dtype="u8"), 0.03, 1)
-    y = graph.convolution(x, weights, None, [binary("add", addend)], **PADDED)
-    graph.output(graph.quantize(y, 0.03, 9, "u8"))
-    assert "winograd" not in kinds(steps_of(graph))
+    graph = winograd((1, 32, 9, 9), addend=("u8", 1), **PADDED)
+    assert "winograd" not in kinds(steps_by_winograd(graph))
 
 
 def test_a_scale_without_an_inverse():
-    graph = convolution((1, 32, 5, 5))
+    graph = winograd((1, 32, 5, 5))
     graph.nodes[-1]["attrs"]["scales"] = [float(np.float32(1e-42))]
-    assert "winograd" not in kinds(steps_of(graph))
+    assert "winograd" not in kinds(steps_by_winograd(graph))
 
 
 def test_weights_with_a_zero_point():
@@ -319,4 +273,4 @@ def test_weights_with_a_zero_point():
     x = graph.dequantize(graph.input(1, 32, 9, 9, dtype="u8"), 0.02, 5)
     weights = graph.dequantize(graph.constant(32, 32, 3, 3, dtype="s8"), 0.004, 7)
     graph.output(graph.quantize(graph.convolution(x, weights, **PADDED), 0.03, 9, "u8"))
-    assert "winograd" not in kinds(steps_of(graph))
+    assert "winograd" not in kinds(steps_by_winograd(graph))

@@ -2,6 +2,7 @@
 
 #include "depthwise_convolution.h"
 #include "dot.h"
+#include "pointwise_convolution.h"
 #include "winograd_of_bytes_convolution.h"
 
 namespace dnnl_byoc {
@@ -9,6 +10,7 @@ namespace {
 
 struct Whole {
   using Type = __m512i;
+  using Floats = __m512;
   using Mask = __mmask64;
   static constexpr int kBytes = 64;
 
@@ -37,12 +39,60 @@ struct Whole {
       const __m512 x = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(0xffff, sums[i]), factor, term);
       y[i] = _mm512_maskz_cvtps_epi32(0xffff, _mm512_maskz_min_ps(0xffff, _mm512_set1_ps(most), x));
     }
-    const Type low = _mm512_packs_epi32(y[0], y[1]), high = _mm512_packs_epi32(y[2], y[3]);
-    return kSigned ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    return pack<kSigned>(y);
   }
   template <bool kSigned>
   static Type maximum(Type a, Type b) {
     return kSigned ? _mm512_max_epi8(a, b) : _mm512_max_epu8(a, b);
+  }
+  template <bool kSigned>
+  static Type minimum(Type a, Type b) {
+    return kSigned ? _mm512_min_epi8(a, b) : _mm512_min_epu8(a, b);
+  }
+
+  static Type in_register(Type x) {
+    asm("" : "+v"(x));
+    return x;
+  }
+  static Type all_of(const void* four) {
+    int32_t bytes;
+    __builtin_memcpy(&bytes, four, sizeof(bytes));
+    return _mm512_set1_epi32(bytes);
+  }
+  static Floats load_floats(const float* p) { return _mm512_loadu_ps(p); }
+  static Floats floats(Type x) { return _mm512_maskz_cvtepi32_ps(0xffff, x); }
+  static Floats multiply_add(Floats x, Floats factor, Floats term) {
+    return _mm512_fmadd_ps(x, factor, term);
+  }
+
+  template <bool kSigned>
+  static void add_bytes(Type bytes, float factor, Floats (&x)[4]) {
+    // Signed ones become the highest bytes of 32 bits, 2²⁴ times as much.
+    const Floats f = _mm512_set1_ps(kSigned ? factor * 0x1p-24f : factor);
+    const Type zero = all(0);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const bool high = i >= 2;
+      const Type shorts =
+          kSigned ? interleave_bytes(zero, bytes, high) : interleave_bytes(bytes, zero, high);
+      const Type numbers =
+          kSigned ? interleave_shorts(zero, shorts, i % 2) : interleave_shorts(shorts, zero, i % 2);
+      x[i] = _mm512_fmadd_ps(floats(numbers), f, x[i]);
+    }
+  }
+
+  template <bool kSigned>
+  static Type bytes(const Floats (&x)[4]) {
+    Type y[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) y[i] = _mm512_maskz_cvtps_epi32(0xffff, x[i]);
+    return pack<kSigned>(y);
+  }
+
+  template <bool kSigned>
+  static Type pack(const Type (&y)[4]) {
+    const Type low = _mm512_packs_epi32(y[0], y[1]), high = _mm512_packs_epi32(y[2], y[3]);
+    return kSigned ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
   }
 };
 
@@ -163,6 +213,8 @@ void dot_of_bytes(const void* vector, const void* rows, int64_t length, void* su
 dot::Function dot::avx512_vnni_function(bool is_vector_signed) {
   return is_vector_signed ? dot_of_bytes<true> : dot_of_bytes<false>;
 }
+
+pointwise::Function pointwise::avx512_vnni_function() { return convolve<Whole>; }
 
 winograd_of_bytes::Function winograd_of_bytes::avx512_vnni_function() { return convolve<Pairs>; }
 

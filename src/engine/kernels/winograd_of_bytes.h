@@ -14,6 +14,7 @@
 #ifndef DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_OF_BYTES_H_
 #define DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_OF_BYTES_H_
 
+#include "chunks.h"
 #include "image.h"
 
 namespace dnnl_byoc {
@@ -63,25 +64,14 @@ struct Convolution {
 
   int64_t rows() const { return (dst.height + kTile - 1) / kTile; }
   int64_t columns() const { return (dst.width + kTile - 1) / kTile; }
-  int64_t tiles() const { return batch * rows() * columns(); }
-
-  /*! \name What a thread does at once: a chunk of the tiles, and a part of the vectors. */
-  ///@{
-  int64_t chunks() const {
-    const int64_t few = (tiles() + kMostInChunk - 1) / kMostInChunk;
-    return few < threads ? few : (few + threads - 1) / threads * threads;
+  kernels::Chunks chunks() const {
+    return {batch * rows() * columns(), kMostInChunk, channels.vectors(), threads};
   }
-  int64_t parts() const {
-    const int64_t wanted = (threads + chunks() - 1) / chunks();
-    return wanted < channels.vectors() ? wanted : channels.vectors();
-  }
-  int64_t most_in_chunk() const { return (tiles() + chunks() - 1) / chunks(); }
   /*! \brief The memory that each thread works in. */
   int64_t workspace_bytes() const {
-    return kElements * most_in_chunk() * (channels.blocks() + 1) * kLine +
-           kTile * kTile * most_in_chunk() * kLine;
+    const int64_t lines = kElements * (channels.blocks() + 1) + kTile * kTile;
+    return chunks().of_pixels().most() * lines * kLine;
   }
-  ///@}
 };
 
 /*! \brief By channel of dst, in whole vectors. */

@@ -144,10 +144,10 @@ struct Multiply {
 template <class Isa>
 class Chunk {
  public:
-  Chunk(const Convolution& c, int64_t chunk, void* workspace)
+  Chunk(const Convolution& c, int64_t first, int64_t tiles, void* workspace)
       : c_(c),
-        first_(chunk * c.tiles() / c.chunks()),
-        tiles_((chunk + 1) * c.tiles() / c.chunks() - first_),
+        first_(first),
+        tiles_(tiles),
         matrices_(static_cast<int16_t*>(workspace)),
         products_(reinterpret_cast<StoredSums*>(matrices_ + kElements * matrix_stride())),
         results_(products_ + kElements * tiles_) {}
@@ -207,9 +207,9 @@ class Chunk {
 
   void multiply_matrix(const int16_t* matrix, const int16_t* weights, int64_t pairs,
                        StoredSums* products) const {
-    const int64_t parts = (tiles_ + kMostAtOnce - 1) / kMostAtOnce;
-    for (int64_t part = 0; part < parts; ++part) {
-      const int64_t from = part * tiles_ / parts, to = (part + 1) * tiles_ / parts;
+    const kernels::Parts rounds = kernels::parts_of_at_most(kMostAtOnce, tiles_);
+    for (int64_t i = 0; i < rounds.count; ++i) {
+      const int64_t from = rounds.first(i), to = rounds.first(i + 1);
       Multiply<Isa>::of(to - from)(matrix + from * kBlock, block_stride(), weights, pairs,
                                    products + from);
     }
@@ -240,17 +240,18 @@ class Chunk {
 template <class Isa>
 void convolve(const Convolution& c, const Constants& constants, const void* src, void* workspace,
               void* dst) {
-  const int64_t chunks = c.chunks(), parts = c.parts(), vectors = c.channels.vectors();
+  const kernels::Parts chunks = c.chunks().of_pixels(), parts = c.chunks().of_blocks();
   const int most = omp_get_max_threads();
 #pragma omp parallel num_threads(c.threads < most ? static_cast<int>(c.threads) : most)
   {
     char* own = static_cast<char*>(workspace) + omp_get_thread_num() * c.workspace_bytes();
 #pragma omp for collapse(2) schedule(static)
-    for (int64_t chunk = 0; chunk < chunks; ++chunk)
-      for (int64_t part = 0; part < parts; ++part) {
-        const Chunk<Isa> tiles(c, chunk, own);
+    for (int64_t chunk = 0; chunk < chunks.count; ++chunk)
+      for (int64_t part = 0; part < parts.count; ++part) {
+        const int64_t first = chunks.first(chunk);
+        const Chunk<Isa> tiles(c, first, chunks.first(chunk + 1) - first, own);
         tiles.transform_src(static_cast<const uint8_t*>(src));
-        for (int64_t i = part * vectors / parts; i < (part + 1) * vectors / parts; ++i)
+        for (int64_t i = parts.first(part); i < parts.first(part + 1); ++i)
           tiles.compute(constants, i, static_cast<uint8_t*>(dst));
       }
   }

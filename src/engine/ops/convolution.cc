@@ -4,6 +4,7 @@
 #include "../isa.h"
 #include "depthwise.h"
 #include "grouped.h"
+#include "pointwise.h"
 #include "post_ops.h"
 #include "spatial.h"
 #include "weights.h"
@@ -58,7 +59,7 @@ void build_convolution(PlanBuilder& b, const Node& node) {
   if (const int tile = b.winograd_tile();
       tile && (build_winograd(b, node, tile) || build_winograd_of_numbers(b, node, tile)))
     return;
-  if (build_grouped(b, node) || build_depthwise(b, node)) return;
+  if (build_grouped(b, node) || build_depthwise(b, node) || build_pointwise(b, node)) return;
   const int src = node.inputs[0], weights = node.inputs[1];
   const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);
   const memory::dims kernel = spatial(weights_shape);

@@ -19,15 +19,40 @@ memory arranged(const Arrangement& arrangement, const std::vector<float>& by_cha
   return result;
 }
 
+/*! \brief A node's post-ops: what is added, if anything is, and the range that is left. */
+struct Ending {
+  std::optional<AddendOfNumbers> addend;
+  Range range;
+};
+
+std::optional<Ending> ending_of(const PlanBuilder& b, const Node& node,
+                                const memory::dims& dst_shape, float unit) {
+  auto op = node.post_ops.begin();
+  std::optional<AddendOfNumbers> addend;
+  if (op != node.post_ops.end() && op->alg == dnnl::algorithm::binary_add) {
+    const int numbers = b.numbers_of(op->src1);
+    if (numbers < 0 || b.is_constant(numbers) || b.shape(numbers) != dst_shape) return std::nullopt;
+    const Quantization& how = b.quantization(op->src1);
+    const Type dtype = b.dtype(numbers);
+    const float factor = how.scales[0] / unit;
+    if (!how.is_per_tensor() || (dtype != Type::u8 && dtype != Type::s8) || !std::isfinite(factor))
+      return std::nullopt;
+    addend = {numbers, factor, how.zero_points[0]};
+    ++op;
+  }
+  const auto range = range_of({op, node.post_ops.end()});
+  if (!range) return std::nullopt;
+  return Ending{addend, *range};
+}
+
 }  // namespace
 
 std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b, const Node& node) {
   const int src = node.inputs[0], weights = node.inputs[1];
   const Node* quantizer = b.quantizer_of(node);
-  const auto range = range_of(node);
   const Type dtype = b.dtypes_for(node, src).front();
   const memory::dims src_shape = b.shape(src), kernel = spatial(b.shape(weights));
-  if (!b.has_own_kernels() || !has_avx512_vnni() || kernel.size() != 2 || !quantizer || !range ||
+  if (!b.has_own_kernels() || !has_avx512_vnni() || kernel.size() != 2 || !quantizer ||
       !b.is_numbers(dtype, src))
     return std::nullopt;
   const memory::dim channels = b.shape(weights)[0];
@@ -39,7 +64,8 @@ std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b,
   const auto padding = zero_of(b.quantization(src), dtype);
   const auto factors =
       factors_of(b.quantization(src), b.quantization(weights), to.scales[0], channels);
-  if (!padding || window.dilation != memory::dims{0, 0} || !is_countable(dst_shape) ||
+  const auto ending = ending_of(b, node, dst_shape, to.scales[0]);
+  if (!padding || !ending || window.dilation != memory::dims{0, 0} || !is_countable(dst_shape) ||
       factors.empty() || !std::isfinite(1 / to.scales[0]) ||
       (has_bias && (!b.is_constant(node.inputs[2]) || b.dtype(node.inputs[2]) != Type::f32 ||
                     b.shape(node.inputs[2]) != memory::dims{channels})))
@@ -51,7 +77,8 @@ std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b,
                               to,
                               *padding,
                               factors,
-                              in_numbers(*range, to)};
+                              ending->addend,
+                              in_numbers(ending->range, to)};
 }
 
 template <class T>
@@ -82,7 +109,8 @@ int factors(PlanBuilder& b, const ConvolutionOfNumbers& c, const Arrangement& ar
 
 int terms(PlanBuilder& b, const Node& node, const ConvolutionOfNumbers& c,
           const Arrangement& arrangement) {
-  const auto point = static_cast<float>(c.to.zero_points[0]);
+  auto point = static_cast<float>(c.to.zero_points[0]);
+  if (c.addend) point -= c.addend->factor * static_cast<float>(c.addend->zero_point);
   const size_t channels = c.factors.size();
   if (node.inputs.size() < 3)
     return b.literal(arranged(arrangement, std::vector<float>(channels, point)));

@@ -15,9 +15,17 @@
 
 namespace dnnl_byoc {
 
+/*! \brief Numbers of dst's shape, what they stand for in dst's units. */
+struct AddendOfNumbers {
+  int tensor;  // the numbers
+  float factor;
+  int32_t zero_point;
+};
+
 /*!
  * \brief A two-dimensional convolution of numbers that stand for others, channels-last, without
- * holes in its window, that a quantize alone reads. Its post-op may be a ReLU or a clip.
+ * holes in its window, that a quantize alone reads. Its post-ops may be an addition of numbers that
+ * stand for others, and a ReLU or a clip.
  */
 struct ConvolutionOfNumbers {
   Window window;
@@ -26,7 +34,8 @@ struct ConvolutionOfNumbers {
   Quantization to;             // of dst
   uint8_t padding;             // see zero_of()
   std::vector<float> factors;  // see factors_of(): in dst's units
-  Range range;                 // of dst's numbers
+  std::optional<AddendOfNumbers> addend;
+  Range range;  // of dst's numbers
 
   bool is_src_signed() const { return src_md.get_data_type() == memory::data_type::s8; }
   bool is_dst_signed() const { return to.dtype == memory::data_type::s8; }
@@ -51,7 +60,7 @@ int from_weights(PlanBuilder& b, const Node& node, memory::dim size, std::string
 
 int factors(PlanBuilder& b, const ConvolutionOfNumbers& c, const Arrangement& arrangement);
 
-/*! \brief The bias as what is added to dst's numbers, with their zero point. */
+/*! \brief The bias as what is added to dst's numbers, with the zero points of dst and addend. */
 int terms(PlanBuilder& b, const Node& node, const ConvolutionOfNumbers& c,
           const Arrangement& arrangement);
 ///@}

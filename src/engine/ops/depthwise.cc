@@ -46,7 +46,7 @@ bool is_depthwise(const PlanBuilder& b, const Node& node) {
 bool build_depthwise(PlanBuilder& b, const Node& node) {
   if (!is_depthwise(b, node)) return false;
   const auto problem = convolution_of_numbers(b, node);
-  if (!problem) return false;
+  if (!problem || problem->addend) return false;
   const memory::dims shape = problem->src_md.get_dims();
   const memory::dims kernel = spatial(b.shape(node.inputs[1]));
   const auto function = depthwise::avx512_vnni_function(kernel[0], problem->is_dst_signed());

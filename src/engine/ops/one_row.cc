@@ -132,7 +132,7 @@ bool build_one_row(PlanBuilder& b, const Node& node) {
   const bool is_float = dtype == Type::f32 || dtype == Type::bf16;
   const auto function = numbers || is_float ? function_for(dtype) : nullptr;
   const memory::desc weights_md = plain_md(shape, numbers ? Type::s8 : dtype);
-  const auto range = range_of(node);
+  const auto range = range_of(node.post_ops);
   if (!function || !range || b.shape(src)[0] != 1 || shape[0] < dot::kRows ||
       !b.is_constant(read) || weights_md.get_size() < kLeastBytes ||
       (numbers && shape[1] > kMostInputs) || (has_bias && bias.get_data_type() != Type::f32))

@@ -8,11 +8,11 @@ namespace dnnl_byoc {
 
 using Type = memory::data_type;
 
-std::optional<Range> range_of(const Node& node) {
+std::optional<Range> range_of(const std::vector<PostOp>& post_ops) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (node.post_ops.empty()) return Range{-kInfinity, kInfinity};
-  const PostOp& op = node.post_ops[0];
-  if (node.post_ops.size() > 1) return std::nullopt;
+  if (post_ops.empty()) return Range{-kInfinity, kInfinity};
+  const PostOp& op = post_ops[0];
+  if (post_ops.size() > 1) return std::nullopt;
   if (op.alg == dnnl::algorithm::eltwise_clip && op.alpha <= op.beta)
     return Range{op.alpha, op.beta};
   if (op.alg != dnnl::algorithm::eltwise_relu || op.alpha != 0) return std::nullopt;

@@ -26,8 +26,8 @@ struct Range {
   }
 };
 
-/*! \brief The range that a node's only post-op, a ReLU or a clip, leaves; none for others. */
-std::optional<Range> range_of(const Node& node);
+/*! \brief The range that a ReLU or a clip leaves, if it is the only post-op; none for others. */
+std::optional<Range> range_of(const std::vector<PostOp>& post_ops);
 
 /*! \brief The numbers that stand for what is in the range, or for all if that is more. */
 Range in_numbers(const Range& range, const Quantization& how);

@@ -49,7 +49,7 @@ bool build_winograd_of_numbers(PlanBuilder& b, const Node& node, int tile) {
       shape[1] < kFewestChannels)
     return false;
   const auto problem = convolution_of_numbers(b, node);
-  if (!problem || problem->window.strides != memory::dims{1, 1}) return false;
+  if (!problem || problem->addend || problem->window.strides != memory::dims{1, 1}) return false;
 
   const Channels channels = {shape[1], shape[0]};
   const Convolution c = {image_of(problem->src_md),

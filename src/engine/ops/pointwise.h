@@ -1,0 +1,22 @@
+/*!
+ * \file pointwise.h
+ * \brief 1 × 1 convolutions of whole numbers.
+ */
+#ifndef DNNL_BYOC_ENGINE_OPS_POINTWISE_H_
+#define DNNL_BYOC_ENGINE_OPS_POINTWISE_H_
+
+#include "op.h"
+
+namespace dnnl_byoc {
+
+/*!
+ * \brief Compiles a dense 1 × 1 convolution without strides, of unsigned numbers that stand for
+ * others, that a quantize alone reads.
+ *
+ * Its post-ops may be an addition of numbers that stand for others, and a ReLU or a clip.
+ * \return Whether it was; if not, nothing has been done.
+ */
+bool build_pointwise(PlanBuilder& b, const Node& node);
+
+}  // namespace dnnl_byoc
+#endif  // DNNL_BYOC_ENGINE_OPS_POINTWISE_H_
