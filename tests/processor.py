@@ -17,5 +17,8 @@ WHOLE = build_info()["isa"] in (
 VNNI = WHOLE and VECTOR == 16
 """The package's own kernels for whole numbers in vectors of 64 bytes."""
 
+AMX = "AMX" in build_info()["isa"]
+"""Products of tiles of bytes and bf16, which are left to oneDNN."""
+
 HAS_BF16 = any(name in build_info()["isa"] for name in ("BF16", "FP16", "AMX"))
 """Products of bf16."""

@@ -1,4 +1,4 @@
-"""1 × 1 convolutions of whole numbers: the same numbers, and only where it applies."""
+"""1 × 1 convolutions by our own kernel, of whole numbers: the same, and only where it applies."""
 
 import numpy as np
 import pytest
@@ -15,9 +15,11 @@ from engine_graph import (
     run,
     start,
 )
-from processor import VNNI
+from processor import AMX, VNNI
 
-pytestmark = pytest.mark.skipif(not VNNI, reason="the kernel needs AVX-512 with VNNI")
+pytestmark = pytest.mark.skipif(
+    not VNNI or AMX, reason="the kernel needs AVX-512 with VNNI, no AMX"
+)
 
 
 def pointwise(shape, out=64, *args, kernel=(1, 1), groups=1, **kwargs):
@@ -134,6 +136,33 @@ def test_factors_that_are_too_large():
     """Then results could have more than 32 bits."""
     graph = pointwise((1, 64, 3, 3), dst=("s8", 0), scales=np.geomspace(1e-3, 1e20, 64))
     assert "pointwise" not in implementations(steps_of(graph, "s8"))
+
+
+@pytest.mark.parametrize("bias", [3e38, -9e9])
+def test_a_bias_beside_the_largest_of_all_else(bias):
+    """The sums and the addend together do not outweigh it."""
+    graph = pointwise((1, 64, 1, 1), 64, ("u8", 255 * (bias > 0)), ("s8", 0), addend=("u8", 0))
+    most = 2.0**28 * (1 - 2.0**-20)
+    set_scales(graph, 1.0)
+    for node in graph.nodes:
+        if node["kind"] == "dequantize" and len(node["attrs"]["scales"]) > 1:
+            node["attrs"]["scales"] = [most / (255 * 128 * 64)] * 64
+    graph.nodes[1]["attrs"]["scales"] = [most / 255]
+    assert graph.nodes[1]["kind"] == "dequantize"
+    graph.input_data[0][...] = 0 if bias > 0 else 255
+    graph.input_data[1][...] = 255
+    graph.constant_data[0][...] = -128
+    graph.constant_data[1][...] = bias
+    assert implementations(steps_of(graph, "s8")) == ["pointwise"]
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_an_empty_batch(is_dynamic):
+    graph = pointwise((0, 64, 5, 5), addend=("u8", 3))
+    if is_dynamic:
+        graph.inputs = [{**tensor, "shape": [-1] * 4} for tensor in graph.inputs]
+    (got,) = run(start(graph), graph.input_data, [(0, 64, 5, 5)], np.uint8)
+    assert got.shape == (0, 64, 5, 5)
 
 
 def residual(graph, x, addend, post_ops=(), dst=("u8", 9)):

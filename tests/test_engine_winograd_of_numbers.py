@@ -220,6 +220,12 @@ def test_fewer_threads_than_it_was_compiled_for():
     assert_numbers(got, expected)
 
 
+def test_an_empty_batch():
+    graph = tuned(winograd((0, 32, 5, 5), **PADDED))
+    (got,) = run(start(graph), graph.input_data, [(0, 32, 5, 5)], np.uint8)
+    assert got.shape == (0, 32, 5, 5)
+
+
 def test_it_is_chosen_by_measurement():
     """64 channels of 56 × 56 take two thirds of the time."""
     graph = winograd((1, 64, 56, 56), 64, **PADDED)

@@ -77,6 +77,11 @@ bool adds_up_whole_numbers() {
 
 bool has_avx512_vnni() { return adds_up_whole_numbers() && channel_block() == 16; }
 
+bool has_amx() {
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  return isa == dnnl::cpu_isa::avx512_core_amx || isa == dnnl::cpu_isa::avx512_core_amx_fp16;
+}
+
 bool has_avx2() {
   switch (dnnl::get_effective_cpu_isa()) {
     case dnnl::cpu_isa::isa_default:

@@ -24,6 +24,9 @@ bool adds_up_whole_numbers();
 /*! \brief Whether it does so in vectors of 64 bytes. */
 bool has_avx512_vnni();
 
+/*! \brief Whether it multiplies tiles of bytes and bf16, many times as fast as vectors. */
+bool has_amx();
+
 /*! \brief Whether oneDNN uses AVX2, or AVX-512, which has it. */
 bool has_avx2();
 

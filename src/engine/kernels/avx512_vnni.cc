@@ -10,7 +10,6 @@ namespace {
 
 struct Whole {
   using Type = __m512i;
-  using Floats = __m512;
   using Mask = __mmask64;
   static constexpr int kBytes = 64;
 
@@ -45,50 +44,6 @@ struct Whole {
   static Type maximum(Type a, Type b) {
     return kSigned ? _mm512_max_epi8(a, b) : _mm512_max_epu8(a, b);
   }
-  template <bool kSigned>
-  static Type minimum(Type a, Type b) {
-    return kSigned ? _mm512_min_epi8(a, b) : _mm512_min_epu8(a, b);
-  }
-
-  static Type in_register(Type x) {
-    asm("" : "+v"(x));
-    return x;
-  }
-  static Type all_of(const void* four) {
-    int32_t bytes;
-    __builtin_memcpy(&bytes, four, sizeof(bytes));
-    return _mm512_set1_epi32(bytes);
-  }
-  static Floats load_floats(const float* p) { return _mm512_loadu_ps(p); }
-  static Floats floats(Type x) { return _mm512_maskz_cvtepi32_ps(0xffff, x); }
-  static Floats multiply_add(Floats x, Floats factor, Floats term) {
-    return _mm512_fmadd_ps(x, factor, term);
-  }
-
-  template <bool kSigned>
-  static void add_bytes(Type bytes, float factor, Floats (&x)[4]) {
-    // Signed ones become the highest bytes of 32 bits, 2²⁴ times as much.
-    const Floats f = _mm512_set1_ps(kSigned ? factor * 0x1p-24f : factor);
-    const Type zero = all(0);
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      const bool high = i >= 2;
-      const Type shorts =
-          kSigned ? interleave_bytes(zero, bytes, high) : interleave_bytes(bytes, zero, high);
-      const Type numbers =
-          kSigned ? interleave_shorts(zero, shorts, i % 2) : interleave_shorts(shorts, zero, i % 2);
-      x[i] = _mm512_fmadd_ps(floats(numbers), f, x[i]);
-    }
-  }
-
-  template <bool kSigned>
-  static Type bytes(const Floats (&x)[4]) {
-    Type y[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) y[i] = _mm512_maskz_cvtps_epi32(0xffff, x[i]);
-    return pack<kSigned>(y);
-  }
-
   template <bool kSigned>
   static Type pack(const Type (&y)[4]) {
     const Type low = _mm512_packs_epi32(y[0], y[1]), high = _mm512_packs_epi32(y[2], y[3]);
@@ -184,6 +139,116 @@ struct Pairs {
   };
 };
 
+/*! \brief See pointwise_convolution.h. */
+struct FourBytes {
+  using Sums = __m512i;
+  using Words = __m512i;
+
+  static Sums start(const void* p) { return _mm512_loadu_si512(p); }
+  static Words load(const void* p) { return _mm512_loadu_si512(p); }
+  static Words all(const void* word) {
+    int32_t bytes;
+    __builtin_memcpy(&bytes, word, sizeof(bytes));
+    return _mm512_set1_epi32(bytes);
+  }
+  static Sums multiply_add(Sums sums, Words x, Words w) { return _mm512_dpbusd_epi32(sums, x, w); }
+  static Sums in_register(Sums x) {
+    asm("" : "+v"(x));
+    return x;
+  }
+};
+
+/*! \brief Makes bytes of the sums of a block's channels. */
+template <bool kAdds, bool kIsAddendSigned, bool kIsDstSigned>
+class FinishBytes {
+ public:
+  FinishBytes(const pointwise::Convolution& c, const pointwise::Constants& constants,
+              int64_t channel, const void* addend, void* dst)
+      : mask_(Whole::first(c.out_channels - channel)),
+        addend_(static_cast<const char*>(addend) + (kAdds ? channel : 0)),
+        dst_(static_cast<char*>(dst) + channel),
+        addend_stride_(c.addend_stride),
+        dst_stride_(c.dst_stride),
+        // Signed ones become the highest bytes of 32 bits, 2²⁴ times as much.
+        addend_factor_(_mm512_set1_ps(c.addend_factor * (kIsAddendSigned ? 0x1p-24f : 1.f))),
+        least_(Whole::all(static_cast<uint8_t>(static_cast<int>(c.least)))),
+        most_(Whole::all(static_cast<uint8_t>(static_cast<int>(c.most)))),
+        factors_(constants.factors + channel),
+        terms_(constants.terms + channel) {}
+
+  void operator()(const __m512i (&sums)[4], int64_t pixel) const {
+    __m512 x[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i)
+      x[i] = _mm512_fmadd_ps(floats(sums[i]), _mm512_loadu_ps(factors_ + 16 * i),
+                             _mm512_loadu_ps(terms_ + 16 * i));
+    if (kAdds) add(Whole::load(addend_ + pixel * addend_stride_, mask_), x);
+    __m512i y[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) y[i] = _mm512_maskz_cvtps_epi32(kAll, x[i]);
+    const __m512i bytes = in_other_order(Whole::pack<kIsDstSigned>(y));
+    Whole::store(dst_ + pixel * dst_stride_, cut_off(bytes), mask_);
+  }
+
+ private:
+  static constexpr __mmask16 kAll = 0xffff;
+
+  static __m512 floats(__m512i x) { return _mm512_maskz_cvtepi32_ps(kAll, x); }
+
+  /*!
+   * \brief From four channels of each of four vectors in each lane of 16 bytes, as putting these
+   * together leaves them, to their order; or back.
+   */
+  static __m512i in_other_order(__m512i x) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_maskz_permutexvar_epi32(kAll, order, x);
+  }
+
+  void add(__m512i bytes, __m512 (&x)[4]) const {
+    const __m512i in_lanes = in_other_order(bytes), zero = Whole::all(0);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const bool high = i >= 2;
+      const __m512i shorts = kIsAddendSigned ? Whole::interleave_bytes(zero, in_lanes, high)
+                                             : Whole::interleave_bytes(in_lanes, zero, high);
+      const __m512i numbers = kIsAddendSigned ? Whole::interleave_shorts(zero, shorts, i % 2)
+                                              : Whole::interleave_shorts(shorts, zero, i % 2);
+      x[i] = _mm512_fmadd_ps(floats(numbers), addend_factor_, x[i]);
+    }
+  }
+
+  __m512i cut_off(__m512i bytes) const {
+    return kIsDstSigned ? _mm512_min_epi8(_mm512_max_epi8(bytes, least_), most_)
+                        : _mm512_min_epu8(_mm512_max_epu8(bytes, least_), most_);
+  }
+
+  const Whole::Mask mask_;
+  const char* const addend_;
+  char* const dst_;
+  const int64_t addend_stride_, dst_stride_;
+  const __m512 addend_factor_;
+  const __m512i least_, most_;
+  const float *const factors_, *const terms_;
+};
+
+template <bool kAdds, bool kIsAddendSigned>
+void convolve_bytes(const pointwise::Convolution& c, const pointwise::Constants& constants,
+                    const void* src, const void* addend, void* dst) {
+  using pointwise::convolve;
+  (c.dst == pointwise::DataType::s8
+       ? convolve<FourBytes, FinishBytes<kAdds, kIsAddendSigned, true>>
+       : convolve<FourBytes, FinishBytes<kAdds, kIsAddendSigned, false>>)(c, constants, src, addend,
+                                                                          dst);
+}
+
+void convolve_bytes(const pointwise::Convolution& c, const pointwise::Constants& constants,
+                    const void* src, const void* addend, void* dst) {
+  const auto convolve = !c.adds                               ? convolve_bytes<false, false>
+                        : c.addend == pointwise::DataType::s8 ? convolve_bytes<true, true>
+                                                              : convolve_bytes<true, false>;
+  convolve(c, constants, src, addend, dst);
+}
+
 /*! \brief The products of bytes with those of dot::kRows rows. */
 template <bool kSigned>
 void dot_of_bytes(const void* vector, const void* rows, int64_t length, void* sums) {
@@ -214,7 +279,7 @@ dot::Function dot::avx512_vnni_function(bool is_vector_signed) {
   return is_vector_signed ? dot_of_bytes<true> : dot_of_bytes<false>;
 }
 
-pointwise::Function pointwise::avx512_vnni_function() { return convolve<Whole>; }
+pointwise::Function pointwise::avx512_vnni_function() { return convolve_bytes; }
 
 winograd_of_bytes::Function winograd_of_bytes::avx512_vnni_function() { return convolve<Pairs>; }
 

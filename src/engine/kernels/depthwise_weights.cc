@@ -1,19 +1,28 @@
 #include <algorithm>
 #include <numeric>
 
-#include "channel_order.h"
 #include "depthwise.h"
 
 namespace dnnl_byoc {
 namespace depthwise {
 namespace {
 
+// The bytes of two vectors are put together in lanes of 16, low and high halves apart; twice, this
+// leaves in each of four vectors four channels of each lane.
+constexpr int64_t kLane = 16, kOfLane = 4;
+
+/*! \brief Where the 32-bit number of a channel is in its block. */
+int64_t place(int64_t channel, int64_t width) {
+  const int64_t lane = channel / kLane, vector = channel % kLane / kOfLane;
+  return vector * width / kOfLane + lane * kOfLane + channel % kOfLane;
+}
+
 /*! \brief Calls f(channel, place in the arranged numbers) for all. */
 template <class F>
 void for_channels(const Convolution& c, F f) {
   for (int64_t channel = 0; channel < c.channels; ++channel) {
     const int64_t block = channel / kBlock;
-    f(channel, block * kBlock + kernels::place_of(channel % kBlock, c.width(block)));
+    f(channel, block * kBlock + place(channel % kBlock, c.width(block)));
   }
 }
 

@@ -2,9 +2,9 @@
  * \file pointwise_convolution.h
  * \brief The convolution, for the files that are compiled for one instruction set.
  *
- * A Vector is one of kBlock bytes; see depthwise_convolution.h. Besides, there are Floats,
- * all_of(), of four bytes, floats() of 32-bit numbers, add_bytes(), which adds up four Floats and a
- * factor times kBlock bytes, and bytes() of four Floats, both in the order of channel_order.h.
+ * An Arithmetic has vectors, Sums and Words, of kLanes channels: start() and load() of them, all(),
+ * which repeats a word, multiply_add(sums, words, weights) and in_register(). A Finish makes
+ * results of the sums of a block.
  */
 #ifndef DNNL_BYOC_ENGINE_KERNELS_POINTWISE_CONVOLUTION_H_
 #define DNNL_BYOC_ENGINE_KERNELS_POINTWISE_CONVOLUTION_H_
@@ -18,95 +18,87 @@ namespace pointwise {
 namespace {
 
 constexpr int kMostAtOnce = 6;  // pixels whose sums are in registers
+constexpr int kVectors = kBlock / kLanes;
 
 /*! \brief A block of dst's channels. */
-template <class Vector, Addend kAddend, bool kSigned>
-struct Block {
-  using V = typename Vector::Type;
-  using F = typename Vector::Floats;
-  static constexpr int kVectors = kTogether;  // of the sums
+template <class Arithmetic, class Finish>
+class Block {
+ public:
+  /*! \param src, addend, dst The first pixel. */
+  Block(const Convolution& c, const Constants& constants, int64_t block, const void* src,
+        const void* addend, void* dst)
+      : c_(c),
+        weights_(static_cast<const char*>(constants.weights) + block * c.words * kBlock * kWord),
+        starts_(static_cast<const char*>(constants.starts) + block * kBlock * kWord),
+        src_(static_cast<const char*>(src)),
+        finish_(c, constants, block * kBlock, addend, dst) {}
 
-  const Convolution& c;
-  const Constants constants;  // of this block
-  const typename Vector::Mask mask;
-  const uint8_t *src, *addend;  // the first pixel, of the addend and dst this block's channels
-  uint8_t* dst;
-
-  template <int kPixels>
-  void pixels(int64_t first) const {
-    const V least = Vector::all(c.least), most = Vector::all(c.most);
-    V sums[kPixels][kVectors];
-    multiply(src + first * c.src_stride, sums);
-#pragma GCC unroll 6
-    for (int i = 0; i < kPixels; ++i) {
-      F x[kVectors];
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v)
-        x[v] = Vector::multiply_add(Vector::floats(sums[i][v]),
-                                    Vector::load_floats(constants.factors + v * kLanes),
-                                    Vector::load_floats(constants.terms + v * kLanes));
-      if (kAddend != Addend::none)
-        Vector::template add_bytes<kAddend == Addend::s8>(
-            Vector::load(addend + (first + i) * c.addend_stride, mask), c.addend_factor, x);
-      const V y = Vector::template bytes<kSigned>(x);
-      Vector::store(
-          dst + (first + i) * c.dst_stride,
-          Vector::template minimum<kSigned>(Vector::template maximum<kSigned>(y, least), most),
-          mask);
+  /*! \brief From 1 to kMostAtOnce pixels. */
+  void compute(int64_t first, int64_t count) const {
+    switch (count) {
+      case 1:
+        return compute<1>(first);
+      case 2:
+        return compute<2>(first);
+      case 3:
+        return compute<3>(first);
+      case 4:
+        return compute<4>(first);
+      case 5:
+        return compute<5>(first);
+      default:
+        return compute<kMostAtOnce>(first);
     }
   }
 
  private:
-  static constexpr int kLanes = Vector::kBytes / 4;
+  using Sums = typename Arithmetic::Sums;
+  using Words = typename Arithmetic::Words;
+
+  /*! \brief Not inline: what finish_ needs again and again would take registers of the sums. */
+  template <int kPixels>
+  __attribute__((noinline)) void compute(int64_t first) const {
+    Sums sums[kPixels][kVectors];
+    multiply(src_ + first * c_.src_stride, sums);
+#pragma GCC unroll 6
+    for (int i = 0; i < kPixels; ++i) finish_(sums[i], first + i);
+  }
 
   template <int kPixels>
-  void multiply(const uint8_t* pixel, V (&results)[kPixels][kVectors]) const {
-    V sums[kPixels][kVectors];  // in registers, as nobody else sees them
+  void multiply(const char* pixel, Sums (&results)[kPixels][kVectors]) const {
+    Sums sums[kPixels][kVectors];  // in registers, as nobody else sees them
 #pragma GCC unroll 6
     for (int i = 0; i < kPixels; ++i)
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[i][v] = Vector::load(constants.starts + v * kLanes);
-    const int8_t* weights = constants.weights;
-    for (int64_t k = 0; k < c.in_channels; k += kTogether, weights += kTogether * kBlock) {
-      V w[kVectors];
+      for (int v = 0; v < kVectors; ++v)
+        sums[i][v] = Arithmetic::start(starts_ + v * kLanes * kWord);
+    const char* weights = weights_;
+    for (int64_t word = 0; word < c_.words; ++word, weights += kBlock * kWord) {
+      Words w[kVectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) w[v] = Vector::load(weights + v * Vector::kBytes);
+      for (int v = 0; v < kVectors; ++v) w[v] = Arithmetic::load(weights + v * kLanes * kWord);
 #pragma GCC unroll 6
       for (int i = 0; i < kPixels; ++i) {
-        const V x = Vector::all_of(pixel + i * c.src_stride + k);
+        const Words x = Arithmetic::all(pixel + i * c_.src_stride + word * kWord);
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[i][v] = Vector::multiply_add(sums[i][v], x, w[v]);
+        for (int v = 0; v < kVectors; ++v)
+          sums[i][v] = Arithmetic::multiply_add(sums[i][v], x, w[v]);
       }
     }
 #pragma GCC unroll 6
     for (int i = 0; i < kPixels; ++i)
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) results[i][v] = Vector::in_register(sums[i][v]);
+      for (int v = 0; v < kVectors; ++v) results[i][v] = Arithmetic::in_register(sums[i][v]);
   }
+
+  const Convolution& c_;
+  const char *const weights_, *const starts_, *const src_;
+  const Finish finish_;
 };
 
-/*! \brief From 1 to kMostAtOnce pixels. */
-template <class Block>
-void compute_pixels(const Block& block, int64_t first, int64_t count) {
-  switch (count) {
-    case 1:
-      return block.template pixels<1>(first);
-    case 2:
-      return block.template pixels<2>(first);
-    case 3:
-      return block.template pixels<3>(first);
-    case 4:
-      return block.template pixels<4>(first);
-    case 5:
-      return block.template pixels<5>(first);
-    default:
-      return block.template pixels<kMostAtOnce>(first);
-  }
-}
-
-template <class Vector, Addend kAddend, bool kSigned>
-void convolve_as(const Convolution& c, const Constants& constants, const uint8_t* src,
-                 const uint8_t* addend, uint8_t* dst) {
+template <class Arithmetic, class Finish>
+void convolve(const Convolution& c, const Constants& constants, const void* src, const void* addend,
+              void* dst) {
   const kernels::Parts chunks = c.chunks().of_pixels(), parts = c.chunks().of_blocks();
   const int most = omp_get_max_threads();
 #pragma omp parallel for collapse(2) schedule(static) \
@@ -114,41 +106,13 @@ void convolve_as(const Convolution& c, const Constants& constants, const uint8_t
   for (int64_t chunk = 0; chunk < chunks.count; ++chunk)
     for (int64_t part = 0; part < parts.count; ++part)
       for (int64_t i = parts.first(part); i < parts.first(part + 1); ++i) {
-        const int64_t channel = i * kBlock;
-        const Block<Vector, kAddend, kSigned> block = {
-            c,
-            {constants.weights + i * c.block_bytes(), constants.starts + channel,
-             constants.factors + channel, constants.terms + channel},
-            Vector::first(c.out_channels - channel),
-            src,
-            addend + (kAddend == Addend::none ? 0 : channel),
-            dst + channel};
+        const Block<Arithmetic, Finish> block(c, constants, i, src, addend, dst);
         const int64_t first = chunks.first(chunk);
         const kernels::Parts rounds =
             kernels::parts_of_at_most(kMostAtOnce, chunks.first(chunk + 1) - first);
         for (int64_t k = 0; k < rounds.count; ++k)
-          compute_pixels(block, first + rounds.first(k), rounds.first(k + 1) - rounds.first(k));
+          block.compute(first + rounds.first(k), rounds.first(k + 1) - rounds.first(k));
       }
-}
-
-template <class Vector>
-void convolve(const Convolution& c, const Constants& constants, const void* src, const void* addend,
-              void* dst) {
-  const auto as = [&](auto run) {
-    run(c, constants, static_cast<const uint8_t*>(src), static_cast<const uint8_t*>(addend),
-        static_cast<uint8_t*>(dst));
-  };
-  switch (c.addend) {
-    case Addend::none:
-      return as(c.is_dst_signed ? convolve_as<Vector, Addend::none, true>
-                                : convolve_as<Vector, Addend::none, false>);
-    case Addend::u8:
-      return as(c.is_dst_signed ? convolve_as<Vector, Addend::u8, true>
-                                : convolve_as<Vector, Addend::u8, false>);
-    case Addend::s8:
-      return as(c.is_dst_signed ? convolve_as<Vector, Addend::s8, true>
-                                : convolve_as<Vector, Addend::s8, false>);
-  }
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ struct Extent {
 };
 
 /*! \brief Which of a tile's `edge` elements from `start` on lie in 0 … size - 1. */
-void clip(int64_t start, int64_t size, int edge, int* first, int* last) {
+inline void clip(int64_t start, int64_t size, int edge, int* first, int* last) {
   const auto within = [edge](int64_t i) {
     return static_cast<int>(i < 0 ? 0 : i > edge ? edge : i);
   };

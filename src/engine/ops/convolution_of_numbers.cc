@@ -13,9 +13,9 @@ namespace {
 
 using Type = memory::data_type;
 
-memory arranged(const Arrangement& arrangement, const std::vector<float>& by_channel) {
+memory arranged(const Arrangement& arrangement, const float* by_channel) {
   memory result(plain_md({arrangement.places}, Type::f32), cpu_engine());
-  arrangement.arrange(by_channel.data(), static_cast<float*>(result.get_data_handle()));
+  arrangement.arrange(by_channel, static_cast<float*>(result.get_data_handle()));
   return result;
 }
 
@@ -66,7 +66,7 @@ std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b,
       factors_of(b.quantization(src), b.quantization(weights), to.scales[0], channels);
   const auto ending = ending_of(b, node, dst_shape, to.scales[0]);
   if (!padding || !ending || window.dilation != memory::dims{0, 0} || !is_countable(dst_shape) ||
-      factors.empty() || !std::isfinite(1 / to.scales[0]) ||
+      count(dst_shape) == 0 || factors.empty() || !std::isfinite(1 / to.scales[0]) ||
       (has_bias && (!b.is_constant(node.inputs[2]) || b.dtype(node.inputs[2]) != Type::f32 ||
                     b.shape(node.inputs[2]) != memory::dims{channels})))
     return std::nullopt;
@@ -104,7 +104,18 @@ template int from_weights(PlanBuilder&, const Node&, memory::dim, std::string,
                           std::function<void(const int8_t*, int32_t*)>);
 
 int factors(PlanBuilder& b, const ConvolutionOfNumbers& c, const Arrangement& arrangement) {
-  return b.literal(arranged(arrangement, c.factors));
+  return b.literal(arranged(arrangement, c.factors.data()));
+}
+
+int bias(PlanBuilder& b, const Node& node, memory::dim channels, const Arrangement& arrangement) {
+  if (node.inputs.size() < 3)
+    return b.literal(
+        arranged(arrangement, std::vector<float>(static_cast<size_t>(channels)).data()));
+  const auto make = [arrangement](const memory& m) {
+    return arranged(arrangement, static_cast<const float*>(m.get_data_handle()));
+  };
+  return b.transformed(node.inputs[2], plain_md({arrangement.places}, Type::f32),
+                       {arrangement.name, make});
 }
 
 int terms(PlanBuilder& b, const Node& node, const ConvolutionOfNumbers& c,
@@ -113,12 +124,12 @@ int terms(PlanBuilder& b, const Node& node, const ConvolutionOfNumbers& c,
   if (c.addend) point -= c.addend->factor * static_cast<float>(c.addend->zero_point);
   const size_t channels = c.factors.size();
   if (node.inputs.size() < 3)
-    return b.literal(arranged(arrangement, std::vector<float>(channels, point)));
+    return b.literal(arranged(arrangement, std::vector<float>(channels, point).data()));
   const auto make = [=, scale = c.to.scales[0]](const memory& m) {
     const auto* bias = static_cast<const float*>(m.get_data_handle());
     std::vector<float> terms(bias, bias + channels);
     for (float& x : terms) x = x / scale + point;
-    return arranged(arrangement, terms);
+    return arranged(arrangement, terms.data());
   };
   const auto what = text(arrangement.name, " terms ", std::hexfloat, c.to.scales[0], ' ', point);
   return b.transformed(node.inputs[2], plain_md({arrangement.places}, Type::f32), {what, make});

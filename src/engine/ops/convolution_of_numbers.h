@@ -60,6 +60,9 @@ int from_weights(PlanBuilder& b, const Node& node, memory::dim size, std::string
 
 int factors(PlanBuilder& b, const ConvolutionOfNumbers& c, const Arrangement& arrangement);
 
+/*! \brief The bias, or zero. */
+int bias(PlanBuilder& b, const Node& node, memory::dim channels, const Arrangement& arrangement);
+
 /*! \brief The bias as what is added to dst's numbers, with the zero points of dst and addend. */
 int terms(PlanBuilder& b, const Node& node, const ConvolutionOfNumbers& c,
           const Arrangement& arrangement);

@@ -1,6 +1,6 @@
 /*!
  * \file pointwise.h
- * \brief 1 × 1 convolutions of whole numbers.
+ * \brief 1 × 1 convolutions.
  */
 #ifndef DNNL_BYOC_ENGINE_OPS_POINTWISE_H_
 #define DNNL_BYOC_ENGINE_OPS_POINTWISE_H_
@@ -10,10 +10,10 @@
 namespace dnnl_byoc {
 
 /*!
- * \brief Compiles a dense 1 × 1 convolution without strides, of unsigned numbers that stand for
- * others, that a quantize alone reads.
+ * \brief Compiles a dense 1 × 1 convolution without strides and padding, channels-last: of bf16,
+ * or of unsigned numbers that stand for others, that a quantize alone reads.
  *
- * Its post-ops may be an addition of numbers that stand for others, and a ReLU or a clip.
+ * Its post-ops may be an addition of a whole tensor of dst's kind, and a ReLU or a clip.
  * \return Whether it was; if not, nothing has been done.
  */
 bool build_pointwise(PlanBuilder& b, const Node& node);

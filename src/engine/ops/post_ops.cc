@@ -144,9 +144,12 @@ bool is_usable(const PlanBuilder& b, const PostOps& variant, const dnnl::primiti
   return with_dtype(summand_md, dst_md.get_data_type()) == dst_md;
 }
 
-std::string post_op_names(const Node& node) {
+std::string post_op_names(const Node& node, bool is_first_in_place) {
   std::string names;
-  for (const PostOp& op : node.post_ops) names += (names.empty() ? "" : "+") + post_op_name(op);
+  for (const PostOp& op : node.post_ops) {
+    const bool is_sum = is_first_in_place && names.empty();
+    names += (names.empty() ? "" : "+") + (is_sum ? "sum" : post_op_name(op));
+  }
   return names;
 }
 

@@ -63,8 +63,8 @@ inline bool is_gemm(const dnnl::primitive_desc_base& pd) {
 /*! \brief Whether an implementation is right, and a sum, if there is one, in the layout of dst. */
 bool is_usable(const PlanBuilder& b, const PostOps& variant, const dnnl::primitive_desc_base& pd);
 
-/*! \brief "binary_add+eltwise_relu". */
-std::string post_op_names(const Node& node);
+/*! \brief "binary_add+eltwise_relu"; of an addition in the place of dst, "sum+eltwise_relu". */
+std::string post_op_names(const Node& node, bool is_first_in_place = false);
 
 /*! \brief Goes on to oneDNN's next implementation; empty after the last. */
 template <typename PrimitiveDesc>

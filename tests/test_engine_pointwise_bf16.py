@@ -1,0 +1,241 @@
+"""1 × 1 convolutions by our own kernel, of bf16: the same numbers, and only where it applies."""
+
+import json
+
+import numpy as np
+import pytest
+from engine_graph import (
+    DTYPES,
+    Graph,
+    binary,
+    eltwise,
+    one_thread,
+    pack,
+    reference,
+    relu,
+    run,
+    start,
+)
+from processor import AMX, HAS_BF16
+
+pytestmark = pytest.mark.skipif(
+    not HAS_BF16 or AMX, reason="the kernel needs AVX-512 with bf16, and no AMX"
+)
+
+CLIP = eltwise("clip", -6.0, 17.0)
+
+
+def between(make, shape=(1, 32, 7, 9), out=64, precision="bf16", layout="channels_last"):
+    """Return a graph with `make(graph, x)` between two poolings, which leave it in the precision.
+
+    All data are whole numbers so small that no sum of their products is rounded.
+    """
+    graph = Graph()
+    graph.precision = precision
+    # A convolution that is not ours, of one channel for each.
+    x = graph.convolution(
+        graph.input(*shape), (shape[1], 1, 3, 3), groups=shape[1], padding_l=1, padding_r=1
+    )
+    y = make(graph, x)
+    graph.output(graph.convolution(y, (out, 1, 3, 3), groups=out, padding_l=1, padding_r=1))
+    graph.tune(layout)
+    return with_whole_numbers(graph)
+
+
+def with_whole_numbers(graph):
+    rng = np.random.default_rng(0)
+    for array in graph.input_data + graph.constant_data:
+        array[...] = rng.integers(-2, 3, array.shape)
+    for tensor, array in zip(graph.constants, graph.constant_data, strict=True):
+        if len(tensor["shape"]) == 4 and tensor["shape"][1] == 1:  # one tap of nine
+            array[...] = 0
+            array[:, :, 1, 1] = 1
+        elif len(tensor["shape"]) == 4:  # few of them, so that sums stay below 256
+            array[rng.random(array.shape) > 24 / tensor["shape"][1]] = 0
+    return graph
+
+
+def pointwise(graph, x, channels=32, out=64, kernel=(1, 1), bias=True, post_ops=(), **attrs):
+    weights = (out, channels // attrs.get("groups", 1), *kernel)
+    return graph.convolution(x, weights, graph.constant(out) if bias else None, post_ops, **attrs)
+
+
+def steps_of(graph):
+    """Require the very same numbers; return the steps but for reorders."""
+    engine = start(graph)
+    expected = reference(graph)
+    got = run(engine, graph.input_data, [e.shape for e in expected])
+    for a, b in zip(got, expected, strict=True):
+        assert np.array_equal(a, b)
+    return [step for step in engine.profile()["steps"] if step["kind"] != "reorder"]
+
+
+def implementations(steps):
+    return [step["impl"] for step in steps]
+
+
+SHAPES = {
+    "pixels in sixes": ((1, 32, 4, 9), 64),
+    "other numbers of pixels": ((1, 64, 5, 5), 128),
+    "a line of pixels": ((1, 48, 1, 2), 192),
+    "images": ((3, 64, 7, 5), 64),
+    "more than a chunk of pixels": ((1, 16, 13, 29), 64),
+    "fewer channels than a block": ((1, 64, 6, 7), 48),
+    "more channels than blocks": ((1, 20, 6, 7), 112),
+    "many channels": ((1, 514, 7, 7), 256),
+}
+
+
+@pytest.mark.parametrize("threads", ["one thread", "all"])
+@pytest.mark.parametrize("adds", [False, True], ids=["alone", "adds"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes(name, adds, threads):
+    shape, out = SHAPES[name]
+
+    def make(graph, x):
+        post_ops = ()
+        if adds:
+            other = pointwise(graph, x, shape[1], out, bias=False)
+            post_ops = [binary("add", other)]
+        return pointwise(graph, x, shape[1], out, post_ops=post_ops)
+
+    graph = between(make, shape, out)
+    if threads == "all":
+        steps = steps_of(graph)
+    else:
+        with one_thread():
+            steps = steps_of(graph)
+    ours = [step for step in steps if step["impl"] == "pointwise"]
+    assert len(ours) == 1 + adds
+    for step in ours:
+        assert {step["dtypes"][name] for name in ("src", "weights", "dst")} == {"bf16"}
+    assert ours[-1]["post_ops"] == ("sum" if adds else "")
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("adds", [False, True], ids=["alone", "adds"])
+@pytest.mark.parametrize("post_op", [None, relu(), CLIP], ids=["", "relu", "clip"])
+def test_post_ops(post_op, adds, bias):
+    def make(graph, x):
+        post_ops = [post_op] if post_op else []
+        if adds:
+            post_ops.insert(
+                0, binary("add", graph.eltwise(pointwise(graph, x), "linear", 2.0, 1.0))
+            )
+        return pointwise(graph, x, bias=bias, post_ops=post_ops)
+
+    assert implementations(steps_of(between(make))).count("pointwise") == 1 + adds
+
+
+def test_it_rounds_once():
+    """Sums are those of floats, of factors in bf16; the result is the nearest number to one."""
+    graph = between(lambda g, x: pointwise(g, x, 256), (1, 256, 9, 9))
+    rng = np.random.default_rng(1)
+    weights = next(a for a in graph.constant_data if a.shape == (64, 256, 1, 1))
+    weights[...] = rng.standard_normal(weights.shape).astype(DTYPES["bf16"]).astype(np.float32)
+    engine = start(graph)
+    (expected,) = reference(graph)
+    (got,) = run(engine, graph.input_data, [expected.shape])
+    assert "pointwise" in implementations(engine.profile()["steps"])
+    error = np.abs(got - expected) / np.maximum(np.abs(expected), 1)
+    assert error.max() <= 2.0**-8 * 1.01
+
+
+def test_in_f32():
+    """There is nothing to win."""
+    graph = between(pointwise, precision="f32")
+    assert "pointwise" not in implementations(steps_of(graph))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number(value):
+    """It stays in its pixel, whatever follows."""
+    for post_op in relu(), CLIP:
+        graph = between(lambda g, x, op=post_op: pointwise(g, x, post_ops=[op]))
+        graph.input_data[0][0, 3, 2, 4] = value
+        weights = next(a for a in graph.constant_data if a.shape == (64, 32, 1, 1))
+        weights[:, 3] = np.where(np.arange(64) % 2, 1, -1).reshape(64, 1, 1)
+        engine = start(graph)
+        (got,) = run(engine, graph.input_data, [(1, 64, 7, 9)])
+        assert "pointwise" in implementations(engine.profile()["steps"])
+        graph.input_data[0][0, 3, 2, 4] = 0
+        (without,) = run(engine, graph.input_data, [(1, 64, 7, 9)])
+        far = np.ones((7, 9), bool)
+        far[0:5, 2:7] = False
+        assert np.array_equal(got[:, :, far], without[:, :, far])
+
+
+def test_an_addend_that_is_read_again():
+    """As src of the same node, and by a later one."""
+    graph = Graph()
+    graph.precision = "bf16"
+    x = graph.convolution(
+        graph.input(1, 64, 6, 6), (64, 1, 3, 3), groups=64, padding_l=1, padding_r=1
+    )
+    first = pointwise(graph, x, 64, post_ops=[binary("add", x), CLIP])
+    second = pointwise(graph, first, 64, post_ops=[binary("add", first), CLIP])
+    third = pointwise(graph, first, 64, post_ops=[binary("add", second), CLIP])
+    last = pointwise(graph, third, 64, post_ops=[binary("add", second), CLIP])
+    graph.output(graph.convolution(last, (64, 1, 3, 3), groups=64, padding_l=1, padding_r=1))
+    steps = steps_of(with_whole_numbers(graph.tune("channels_last")))
+    assert implementations(steps).count("pointwise") == 4
+
+
+def test_an_empty_batch():
+    graph = between(pointwise, (0, 32, 5, 5))
+    (got,) = run(start(graph), graph.input_data, [(0, 64, 5, 5)])
+    assert got.shape == (0, 64, 5, 5)
+
+
+def test_weights_are_packed_at_build():
+    """They are the caller's memory then, not a copy."""
+    graph = between(pointwise)
+    text, packed = pack(graph, graph.constant_data, tune="nothing")
+    tags = [c.get("packed", {}).get("tag") for c in json.loads(text)["constants"]]
+    assert "AcdB64a2b" in tags
+    assert len(packed) == len(graph.constants)
+
+
+def test_another_layout():
+    steps = steps_of(between(pointwise, layout="blocked"))
+    assert "pointwise" not in implementations(steps)
+
+
+def test_a_choice_of_another_is_kept_to():
+    graph = between(pointwise)
+    node = next(i for i, n in enumerate(graph.nodes) if n["attrs"].get("groups", 1) == 1)
+    graph.tune("channels_last", implementations=[[node, "brgconv_1x1:avx512_core_bf16"]])
+    assert implementations(steps_of(graph))[node] == "brgconv_1x1:avx512_core_bf16"
+
+
+NEAR_MISSES = {
+    "fewer channels": lambda: between(lambda g, x: pointwise(g, x, 12), (1, 12, 9, 11)),
+    "channels of dst not in vectors": lambda: between(lambda g, x: pointwise(g, x, out=56), out=56),
+    "a block with much room": lambda: between(lambda g, x: pointwise(g, x, out=96), out=96),
+    "another kernel": lambda: between(lambda g, x: pointwise(g, x, kernel=(1, 2))),
+    "strides": lambda: between(lambda g, x: pointwise(g, x, strides=2)),
+    "padding": lambda: between(lambda g, x: pointwise(g, x, padding_l=1)),
+    "groups": lambda: between(lambda g, x: pointwise(g, x, groups=2)),
+    "a leaky ReLU": lambda: between(lambda g, x: pointwise(g, x, post_ops=[relu(0.5)])),
+    "another activation": lambda: between(
+        lambda g, x: pointwise(g, x, post_ops=[eltwise("linear", 2.0, 1.0)])
+    ),
+    "two post-ops": lambda: between(lambda g, x: pointwise(g, x, post_ops=[CLIP, relu()])),
+    "a product": lambda: between(
+        lambda g, x: pointwise(g, x, post_ops=[binary("mul", g.constant(1, 64, 1, 1))])
+    ),
+    "an addend for each channel": lambda: between(
+        lambda g, x: pointwise(g, x, post_ops=[binary("add", g.constant(1, 64, 1, 1))])
+    ),
+    "weights from outside": lambda: between(
+        lambda g, x: g.convolution(x, g.input(64, 32, 1, 1), g.constant(64))
+    ),
+    "a bias from outside": lambda: between(
+        lambda g, x: g.convolution(x, (64, 32, 1, 1), g.input(64))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_near_misses(name):
+    assert "pointwise" not in implementations(steps_of(NEAR_MISSES[name]()))
