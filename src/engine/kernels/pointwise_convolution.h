@@ -19,6 +19,9 @@ namespace {
 
 constexpr int kMostAtOnce = 6;  // pixels whose sums are in registers
 constexpr int kVectors = kBlock / kLanes;
+// Bytes of weights. What they come from takes a while, and the processor itself does not ask for
+// them beyond the end of a page.
+constexpr int64_t kAhead = 4096;
 
 /*! \brief A block of dst's channels. */
 template <class Arithmetic, class Finish>
@@ -76,7 +79,10 @@ class Block {
     for (int64_t word = 0; word < c_.words; ++word, weights += kBlock * kWord) {
       Words w[kVectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) w[v] = Arithmetic::load(weights + v * kLanes * kWord);
+      for (int v = 0; v < kVectors; ++v) {
+        w[v] = Arithmetic::load(weights + v * kLanes * kWord);
+        __builtin_prefetch(weights + v * kLanes * kWord + kAhead);
+      }
 #pragma GCC unroll 6
       for (int i = 0; i < kPixels; ++i) {
         const Words x = Arithmetic::all(pixel + i * c_.src_stride + word * kWord);

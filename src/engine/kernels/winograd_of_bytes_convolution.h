@@ -108,6 +108,8 @@ void transform_dst_tile(const StoredSums* products, int64_t matrix_stride,
 template <class Isa, int kTiles>
 void multiply(const int16_t* matrix, int64_t block_stride, const int16_t* weights, int64_t pairs,
               StoredSums* products) {
+  // The next matrix's come from far, and the processor itself asks for them too late.
+  const int64_t of_matrix = pairs * kPair * kVector;
   Sums sums[kTiles];
 #pragma GCC unroll 16
   for (int i = 0; i < kTiles; ++i) sums[i] = Sums{};
@@ -116,6 +118,7 @@ void multiply(const int16_t* matrix, int64_t block_stride, const int16_t* weight
     const int64_t count = pairs < kPairs ? pairs : kPairs;
     for (int64_t k = 0; k < count; ++k, weights += kPair * kVector) {
       const Shorts of_vector = *reinterpret_cast<const StoredShorts*>(weights);
+      __builtin_prefetch(weights + of_matrix);
 #pragma GCC unroll 16
       for (int i = 0; i < kTiles; ++i)
         sums[i] = Isa::multiply_add(sums[i], of_vector, matrix + i * kBlock + k * kPair);
