@@ -282,9 +282,28 @@ def test_near_misses(name):
     assert "pointwise" not in implementations(steps_of(NEAR_MISSES[name]))
 
 
-def test_a_result_in_floats():
-    steps = steps_of(pointwise((1, 64, 9, 11), whole=False), "f32")
-    assert "pointwise" not in implementations(steps)
+@pytest.mark.parametrize("addend", [None, ("u8", 3), ("s8", -7)], ids=["alone", "u8", "s8"])
+@pytest.mark.parametrize("post_ops", [[], [relu()], [CLIP]], ids=["", "relu", "clip"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_results_in_floats(name, post_ops, addend):
+    graph = pointwise(*SHAPES[name], ("u8", 7), post_ops=post_ops, addend=addend, whole=False)
+    (step,) = steps_of(graph, "f32")
+    assert (step["impl"], step["dtypes"]["dst"]) == ("pointwise", "f32")
+
+
+def test_results_in_floats_that_others_read():
+    """The largest are no numbers that have to fit into 32 bits."""
+    graph = pointwise((1, 64, 5, 6), scales=np.geomspace(1e-3, 1e20, 64), whole=False)
+    y = graph.outputs.pop()
+    graph.output(graph.eltwise(y, "tanh"), y)
+    graph.constant_data[1][3] = np.nan
+    engine = start(graph)
+    tanh, y = run(engine, graph.input_data, [(1, 64, 5, 6)] * 2)
+    expected = reference(graph)[1]
+    np.testing.assert_allclose(y, expected, rtol=1e-5)
+    assert np.isnan(y[:, 3]).all()
+    np.testing.assert_allclose(tanh, np.tanh(y), atol=1e-5)
+    assert "pointwise" in implementations(engine.profile()["steps"])
 
 
 ADDENDS = {

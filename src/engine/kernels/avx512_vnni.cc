@@ -158,21 +158,23 @@ struct FourBytes {
   }
 };
 
-/*! \brief Makes bytes of the sums of a block's channels. */
-template <bool kAdds, bool kIsAddendSigned, bool kIsDstSigned>
+using pointwise::DataType;
+
+/*! \brief Makes bytes of the sums of a block's channels, or floats. */
+template <bool kAdds, bool kIsAddendSigned, DataType kDst>
 class FinishBytes {
  public:
   FinishBytes(const pointwise::Convolution& c, const pointwise::Constants& constants,
               int64_t channel, const void* addend, void* dst)
       : mask_(Whole::first(c.out_channels - channel)),
         addend_(static_cast<const char*>(addend) + (kAdds ? channel : 0)),
-        dst_(static_cast<char*>(dst) + channel),
+        dst_(static_cast<char*>(dst) + channel * (kIsDstFloat ? 4 : 1)),
         addend_stride_(c.addend_stride),
         dst_stride_(c.dst_stride),
         // Signed ones become the highest bytes of 32 bits, 2²⁴ times as much.
         addend_factor_(_mm512_set1_ps(c.addend_factor * (kIsAddendSigned ? 0x1p-24f : 1.f))),
-        least_(Whole::all(static_cast<uint8_t>(static_cast<int>(c.least)))),
-        most_(Whole::all(static_cast<uint8_t>(static_cast<int>(c.most)))),
+        least_(c.least),
+        most_(c.most),
         factors_(constants.factors + channel),
         terms_(constants.terms + channel) {}
 
@@ -183,17 +185,35 @@ class FinishBytes {
       x[i] = _mm512_fmadd_ps(floats(sums[i]), _mm512_loadu_ps(factors_ + 16 * i),
                              _mm512_loadu_ps(terms_ + 16 * i));
     if (kAdds) add(Whole::load(addend_ + pixel * addend_stride_, mask_), x);
-    __m512i y[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) y[i] = _mm512_maskz_cvtps_epi32(kAll, x[i]);
-    const __m512i bytes = in_other_order(Whole::pack<kIsDstSigned>(y));
-    Whole::store(dst_ + pixel * dst_stride_, cut_off(bytes), mask_);
+    char* to = dst_ + pixel * dst_stride_;
+    if (kIsDstFloat)
+      store_floats(to, x);
+    else
+      Whole::store(to, cut_off(bytes(x)), mask_);
   }
 
  private:
+  static constexpr bool kIsDstSigned = kDst == DataType::s8, kIsDstFloat = kDst == DataType::f32;
   static constexpr __mmask16 kAll = 0xffff;
 
   static __m512 floats(__m512i x) { return _mm512_maskz_cvtepi32_ps(kAll, x); }
+
+  static __m512i bytes(const __m512 (&x)[4]) {
+    __m512i y[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) y[i] = _mm512_maskz_cvtps_epi32(kAll, x[i]);
+    return in_other_order(Whole::pack<kIsDstSigned>(y));
+  }
+
+  void store_floats(char* to, const __m512 (&x)[4]) const {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      // In this order, what is no number stays none.
+      const __m512 y = _mm512_maskz_max_ps(kAll, _mm512_set1_ps(least_), x[i]);
+      _mm512_mask_storeu_ps(to + 64 * i, static_cast<__mmask16>(mask_ >> (16 * i)),
+                            _mm512_maskz_min_ps(kAll, _mm512_set1_ps(most_), y));
+    }
+  }
 
   /*!
    * \brief From four channels of each of four vectors in each lane of 16 bytes, as putting these
@@ -218,8 +238,10 @@ class FinishBytes {
   }
 
   __m512i cut_off(__m512i bytes) const {
-    return kIsDstSigned ? _mm512_min_epi8(_mm512_max_epi8(bytes, least_), most_)
-                        : _mm512_min_epu8(_mm512_max_epu8(bytes, least_), most_);
+    const __m512i least = Whole::all(static_cast<uint8_t>(static_cast<int>(least_)));
+    const __m512i most = Whole::all(static_cast<uint8_t>(static_cast<int>(most_)));
+    return kIsDstSigned ? _mm512_min_epi8(_mm512_max_epi8(bytes, least), most)
+                        : _mm512_min_epu8(_mm512_max_epu8(bytes, least), most);
   }
 
   const Whole::Mask mask_;
@@ -227,26 +249,28 @@ class FinishBytes {
   char* const dst_;
   const int64_t addend_stride_, dst_stride_;
   const __m512 addend_factor_;
-  const __m512i least_, most_;
+  const float least_, most_;
   const float *const factors_, *const terms_;
 };
 
 template <bool kAdds, bool kIsAddendSigned>
-void convolve_bytes(const pointwise::Convolution& c, const pointwise::Constants& constants,
-                    const void* src, const void* addend, void* dst) {
-  using pointwise::convolve;
-  (c.dst == pointwise::DataType::s8
-       ? convolve<FourBytes, FinishBytes<kAdds, kIsAddendSigned, true>>
-       : convolve<FourBytes, FinishBytes<kAdds, kIsAddendSigned, false>>)(c, constants, src, addend,
-                                                                          dst);
+pointwise::Function convolution_to(DataType dst) {
+  switch (dst) {
+    case DataType::s8:
+      return pointwise::convolve<FourBytes, FinishBytes<kAdds, kIsAddendSigned, DataType::s8>>;
+    case DataType::f32:
+      return pointwise::convolve<FourBytes, FinishBytes<kAdds, kIsAddendSigned, DataType::f32>>;
+    default:
+      return pointwise::convolve<FourBytes, FinishBytes<kAdds, kIsAddendSigned, DataType::u8>>;
+  }
 }
 
 void convolve_bytes(const pointwise::Convolution& c, const pointwise::Constants& constants,
                     const void* src, const void* addend, void* dst) {
-  const auto convolve = !c.adds                               ? convolve_bytes<false, false>
-                        : c.addend == pointwise::DataType::s8 ? convolve_bytes<true, true>
-                                                              : convolve_bytes<true, false>;
-  convolve(c, constants, src, addend, dst);
+  const auto convolution = !c.adds                    ? convolution_to<false, false>
+                           : c.addend == DataType::s8 ? convolution_to<true, true>
+                                                      : convolution_to<true, false>;
+  convolution(c.dst)(c, constants, src, addend, dst);
 }
 
 /*! \brief The products of bytes with those of dot::kRows rows. */

@@ -18,8 +18,8 @@ constexpr int kBlock = 64;  // channels of dst that are computed at once
 constexpr int kWord = 4;    // bytes of a pixel that an instruction multiplies
 constexpr int kLanes = 16;  // channels in a vector
 
-/*! \brief Bytes, u8 in src, stand for other numbers, see quantization.h. */
-enum class DataType { u8, s8, bf16 };
+/*! \brief Bytes, u8 in src, stand for other numbers, see quantization.h; dst may be in f32 then. */
+enum class DataType { u8, s8, bf16, f32 };
 
 /*! \brief What is convolved, pixels that lie in lines, and what becomes of the sums. */
 struct Convolution {

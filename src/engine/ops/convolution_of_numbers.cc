@@ -13,6 +13,8 @@ namespace {
 
 using Type = memory::data_type;
 
+const Quantization kFloats = {Type::f32, {1.f}, {0}, 0};
+
 memory arranged(const Arrangement& arrangement, const float* by_channel) {
   memory result(plain_md({arrangement.places}, Type::f32), cpu_engine());
   arrangement.arrange(by_channel, static_cast<float*>(result.get_data_handle()));
@@ -52,12 +54,12 @@ std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b,
   const Node* quantizer = b.quantizer_of(node);
   const Type dtype = b.dtypes_for(node, src).front();
   const memory::dims src_shape = b.shape(src), kernel = spatial(b.shape(weights));
-  if (!b.has_own_kernels() || !has_avx512_vnni() || kernel.size() != 2 || !quantizer ||
-      !b.is_numbers(dtype, src))
+  if (!b.has_own_kernels() || !has_avx512_vnni() || kernel.size() != 2 ||
+      !b.is_numbers(dtype, src) || (!quantizer && b.result_dtype(node, dtype) != Type::f32))
     return std::nullopt;
   const memory::dim channels = b.shape(weights)[0];
   const bool has_bias = node.inputs.size() == 3;
-  const Quantization to = quantization_of(*quantizer, {});
+  const Quantization to = quantizer ? quantization_of(*quantizer, {}) : kFloats;
   const Window window(b, node, kernel);
   memory::dims dst_shape = window.output(b, node, kernel);
   dst_shape.insert(dst_shape.begin(), {src_shape[0], channels});
@@ -73,12 +75,12 @@ std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b,
   return ConvolutionOfNumbers{window,
                               *data_md(DataLayout::channels_last, src_shape, dtype),
                               *data_md(DataLayout::channels_last, dst_shape, to.dtype),
-                              quantizer,
+                              quantizer ? quantizer->output : node.output,
                               to,
                               *padding,
                               factors,
                               ending->addend,
-                              in_numbers(ending->range, to)};
+                              quantizer ? in_numbers(ending->range, to) : ending->range};
 }
 
 template <class T>

@@ -24,21 +24,22 @@ struct AddendOfNumbers {
 
 /*!
  * \brief A two-dimensional convolution of numbers that stand for others, channels-last, without
- * holes in its window, that a quantize alone reads. Its post-ops may be an addition of numbers that
- * stand for others, and a ReLU or a clip.
+ * holes in its window. Its post-ops may be an addition of numbers that stand for others, and a ReLU
+ * or a clip. A quantize alone reads its result; or that is in floats.
  */
 struct ConvolutionOfNumbers {
   Window window;
   memory::desc src_md, dst_md;
-  const Node* quantizer;
-  Quantization to;             // of dst
+  int dst;                     // tensor
+  Quantization to;             // of dst; of floats, in units of 1
   uint8_t padding;             // see zero_of()
   std::vector<float> factors;  // see factors_of(): in dst's units
   std::optional<AddendOfNumbers> addend;
-  Range range;  // of dst's numbers
+  Range range;  // of dst
 
   bool is_src_signed() const { return src_md.get_data_type() == memory::data_type::s8; }
   bool is_dst_signed() const { return to.dtype == memory::data_type::s8; }
+  bool is_dst_whole() const { return to.dtype != memory::data_type::f32; }
 };
 
 /*! \brief A node as such; none if it is another. */

@@ -46,7 +46,7 @@ bool is_depthwise(const PlanBuilder& b, const Node& node) {
 bool build_depthwise(PlanBuilder& b, const Node& node) {
   if (!is_depthwise(b, node)) return false;
   const auto problem = convolution_of_numbers(b, node);
-  if (!problem || problem->addend) return false;
+  if (!problem || !problem->is_dst_whole() || problem->addend) return false;
   const memory::dims shape = problem->src_md.get_dims();
   const memory::dims kernel = spatial(b.shape(node.inputs[1]));
   const auto function = depthwise::avx512_vnni_function(kernel[0], problem->is_dst_signed());
@@ -79,7 +79,7 @@ bool build_depthwise(PlanBuilder& b, const Node& node) {
       {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, starts},
       {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, factors(b, *problem, arrangement)},
       {DNNL_ARG_BIAS, terms(b, node, *problem, arrangement)},
-      {DNNL_ARG_DST, b.define(problem->quantizer->output, problem->dst_md)}};
+      {DNNL_ARG_DST, b.define(problem->dst, problem->dst_md)}};
   b.emit(node.kind, std::make_shared<DepthwiseKernel>(function, c), args, post_op_names(node));
   return true;
 }

@@ -67,6 +67,8 @@ DataType data_type(Type dtype) {
       return DataType::u8;
     case Type::s8:
       return DataType::s8;
+    case Type::f32:
+      return DataType::f32;
     default:
       return DataType::bf16;
   }
@@ -108,13 +110,14 @@ bool is_below_limit(const ConvolutionOfNumbers& c) {
 
 std::optional<Problem> problem_of_numbers(const PlanBuilder& b, const Node& node) {
   const auto c = convolution_of_numbers(b, node);
-  if (!c || has_amx() || c->is_src_signed() || !is_below_limit(*c)) return std::nullopt;
+  if (!c || has_amx() || c->is_src_signed() || (c->is_dst_whole() && !is_below_limit(*c)))
+    return std::nullopt;
   return Problem{pointwise::avx512_vnni_function(),
                  c->src_md,
                  c->dst_md,
                  b.numbers_of(node.inputs[0]),
                  b.numbers_of(node.inputs[1]),
-                 c->quantizer->output,
+                 c->dst,
                  c->addend ? c->addend->tensor : -1,
                  c->addend ? c->addend->factor : 0.f,
                  c->range,
@@ -238,8 +241,10 @@ bool build_pointwise(PlanBuilder& b, const Node& node) {
     args.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC,
                       starts_of_numbers(b, node, c, p->numbers->padding));
     args.emplace_back(DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, factors(b, *p->numbers, arrangement));
-    args.emplace_back(DNNL_ARG_BIAS,
-                      terms(b, node, *p->numbers, limited(arrangement, c.out_channels)));
+    args.emplace_back(
+        DNNL_ARG_BIAS,
+        terms(b, node, *p->numbers,
+              p->numbers->is_dst_whole() ? limited(arrangement, c.out_channels) : arrangement));
   } else {
     args.emplace_back(DNNL_ARG_BIAS, bias(b, node, c.out_channels, arrangement));
   }

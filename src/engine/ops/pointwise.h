@@ -11,9 +11,10 @@ namespace dnnl_byoc {
 
 /*!
  * \brief Compiles a dense 1 × 1 convolution without strides and padding, channels-last: of bf16,
- * or of unsigned numbers that stand for others, that a quantize alone reads.
+ * or of unsigned numbers that stand for others, that a quantize alone reads, or with a result in
+ * f32.
  *
- * Its post-ops may be an addition of a whole tensor of dst's kind, and a ReLU or a clip.
+ * Its post-ops may be an addition of a whole tensor, of bf16 or numbers, and a ReLU or a clip.
  * \return Whether it was; if not, nothing has been done.
  */
 bool build_pointwise(PlanBuilder& b, const Node& node);

@@ -49,7 +49,9 @@ bool build_winograd_of_numbers(PlanBuilder& b, const Node& node, int tile) {
       shape[1] < kFewestChannels)
     return false;
   const auto problem = convolution_of_numbers(b, node);
-  if (!problem || problem->addend || problem->window.strides != memory::dims{1, 1}) return false;
+  if (!problem || !problem->is_dst_whole() || problem->addend ||
+      problem->window.strides != memory::dims{1, 1})
+    return false;
 
   const Channels channels = {shape[1], shape[0]};
   const Convolution c = {image_of(problem->src_md),
@@ -87,7 +89,7 @@ bool build_winograd_of_numbers(PlanBuilder& b, const Node& node, int tile) {
       {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, factors(b, *problem, in_order)},
       {DNNL_ARG_BIAS, terms(b, node, *problem, in_order)},
       {DNNL_ARG_WORKSPACE, workspace},
-      {DNNL_ARG_DST, b.define(problem->quantizer->output, problem->dst_md)}};
+      {DNNL_ARG_DST, b.define(problem->dst, problem->dst_md)}};
   b.emit("winograd", std::make_shared<WinogradKernel>(c), args, post_op_names(node));
   return true;
 }
