@@ -9,6 +9,7 @@ from engine_graph import (
     DTYPES,
     Graph,
     assert_numbers,
+    binary,
     eltwise,
     one_thread,
     pack,
@@ -84,6 +85,35 @@ def test_what_numbers_stand_for(src, dst, post_ops, bias):
     graph = winograd((1, 43, 7, 9), 37, (3, 3), src, dst, bias, post_ops, **window)
     (step,) = steps_by_winograd(graph, dst[0])
     assert (step["kind"], step["dtypes"]["dst"]) == ("winograd", dst[0])
+
+
+@pytest.mark.parametrize("post_ops", [[], [relu()], [CLIP]], ids=["", "relu", "clip"])
+@pytest.mark.parametrize("dst", [("u8", 131), ("s8", 9)])
+@pytest.mark.parametrize("addend", [("u8", 0), ("u8", 255), ("s8", -128), ("s8", 3)])
+@pytest.mark.parametrize("channels", [37, 300])
+def test_additions(channels, addend, dst, post_ops):
+    graph = winograd((2, channels, 7, 9), 45, dst=dst, post_ops=post_ops, addend=addend, **PADDED)
+    (step,) = steps_by_winograd(graph, dst[0])
+    assert step["kind"] == "winograd"
+    assert step["post_ops"].startswith("binary_add")
+
+
+def test_blocks_of_a_resnet():
+    """Each adds the one before it, which dies: it is overwritten."""
+    graph = Graph()
+    x = graph.dequantize(graph.input(1, 32, 9, 9, dtype="u8"), 0.02, 5)
+    for _ in range(3):
+        y = x
+        for addend in None, x:
+            weights = graph.dequantize(graph.constant(32, 32, 3, 3, dtype="s8"), 0.0005)
+            post_ops = [binary("add", addend), relu()] if addend else [relu()]
+            y = graph.convolution(y, weights, graph.constant(32), post_ops, **PADDED)
+            y = graph.dequantize(graph.quantize(y, 0.03, 9, "u8"), 0.03, 9)
+        x = y
+    graph.outputs.append(graph.nodes[-1]["inputs"][0])
+    steps = steps_by_winograd(graph)
+    assert kinds(steps) == ["winograd"] * 6
+    assert [step["post_ops"].split("+")[0] for step in steps][3::2] == ["sum", "sum"]
 
 
 @pytest.mark.parametrize("src", ["u8", "s8"])
@@ -260,11 +290,6 @@ def test_a_smaller_tile():
 def test_a_result_in_floats():
     steps = steps_by_winograd(winograd((1, 32, 9, 11), whole=False), "f32")
     assert "winograd" not in [step["impl"] for step in steps]
-
-
-def test_an_addition():
-    graph = winograd((1, 32, 9, 9), addend=("u8", 1), **PADDED)
-    assert "winograd" not in kinds(steps_by_winograd(graph))
 
 
 def test_a_scale_without_an_inverse():

@@ -113,25 +113,43 @@ struct Pairs {
    public:
     /*! \param channel The first of the vector. */
     Finish(const winograd_of_bytes::Constants& constants, int64_t channel,
-           const winograd_of_bytes::Convolution& c)
-        : starts_(_mm512_loadu_si512(constants.starts + channel)),
+           const winograd_of_bytes::Convolution& c, const uint8_t* addend, uint8_t* dst)
+        : addend_(c.adds ? addend + channel : nullptr),
+          dst_(dst + channel),
+          is_addend_signed_(c.is_addend_signed),
+          addend_factor_(_mm512_set1_ps(c.addend_factor)),
+          starts_(_mm512_loadu_si512(constants.starts + channel)),
           factors_(_mm512_loadu_ps(constants.factors + channel)),
           terms_(_mm512_loadu_ps(constants.terms + channel)),
           most_(_mm512_set1_ps(static_cast<float>(c.most))),
           least_(_mm512_set1_epi32(c.least)),
           mask_(static_cast<__mmask16>(Whole::first(c.channels.out - channel))) {}
 
-    void store(uint8_t* p, Sums sums) const {
+    /*! \param offset Of a pixel. */
+    void store(int64_t offset, Sums sums) const {
       const __m512i sum = _mm512_add_epi32((__m512i)sums, starts_);
+      __m512 x = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(kAll, sum), factors_, terms_);
+      if (addend_) x = _mm512_fmadd_ps(addend(offset), addend_factor_, x);
       // In this order, what is no number stays none, and becomes the least of all integers.
-      const __m512 x = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(kAll, sum), factors_, terms_);
       const __m512i number = _mm512_maskz_max_epi32(
           kAll, _mm512_maskz_cvtps_epi32(kAll, _mm512_maskz_min_ps(kAll, most_, x)), least_);
-      _mm_mask_storeu_epi8(p, mask_, _mm512_maskz_cvtepi32_epi8(kAll, number));
+      _mm_mask_storeu_epi8(dst_ + offset, mask_, _mm512_maskz_cvtepi32_epi8(kAll, number));
     }
 
    private:
     static constexpr __mmask16 kAll = 0xffff;
+
+    __m512 addend(int64_t offset) const {
+      const __m128i bytes = _mm_maskz_loadu_epi8(mask_, addend_ + offset);
+      const __m512i numbers = is_addend_signed_ ? _mm512_maskz_cvtepi8_epi32(kAll, bytes)
+                                                : _mm512_maskz_cvtepu8_epi32(kAll, bytes);
+      return _mm512_maskz_cvtepi32_ps(kAll, numbers);
+    }
+
+    const uint8_t* const addend_;
+    uint8_t* const dst_;
+    const bool is_addend_signed_;
+    const __m512 addend_factor_;
     const __m512i starts_;
     const __m512 factors_, terms_, most_;
     const __m512i least_;

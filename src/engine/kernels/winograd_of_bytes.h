@@ -58,7 +58,9 @@ struct Convolution {
   Channels channels;
   int64_t padding_top, padding_left;
   bool is_src_signed;
-  uint8_t padding;      // what stands for zero, of a signed src 128 more
+  uint8_t padding;  // what stands for zero, of a signed src 128 more
+  bool adds, is_addend_signed;
+  float addend_factor;
   int32_t least, most;  // of a result
   int64_t threads;      // at most
 
@@ -83,10 +85,11 @@ struct Constants {
 
 /*!
  * \brief Rounds to the nearest, of two to the even one, and saturates; NaN becomes the least.
+ * \param addend An image like dst, perhaps dst itself, or null.
  * \param workspace workspace_bytes() for each thread.
  */
-using Function = void (*)(const Convolution&, const Constants&, const void* src, void* workspace,
-                          void* dst);
+using Function = void (*)(const Convolution&, const Constants&, const void* src, const void* addend,
+                          void* workspace, void* dst);
 
 Function avx512_vnni_function();
 

@@ -176,10 +176,11 @@ class Chunk {
   }
 
   /*! \brief One vector of dst's channels. */
-  void compute(const Constants& constants, int64_t vector, uint8_t* dst) const {
+  void compute(const Constants& constants, int64_t vector, const uint8_t* addend,
+               uint8_t* dst) const {
     const Channels& channels = c_.channels;
     const int64_t groups = channels.groups();
-    const typename Isa::Finish finish(constants, vector * kVector, c_);
+    const typename Isa::Finish finish(constants, vector * kVector, c_, addend, dst);
     const int16_t* weights = constants.weights + vector * channels.weights_of_vector();
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t block = channels.first_block(group);
@@ -199,7 +200,7 @@ class Chunk {
         if (group + 1 < groups)
           for (int k = 0; k < kTile * kTile; ++k) before[k] = y[k];
         else
-          store(finish, Place(c_, first_ + tile), y, dst + vector * kVector);
+          store(finish, Place(c_, first_ + tile), y);
       }
     }
   }
@@ -219,13 +220,13 @@ class Chunk {
   }
 
   void store(const typename Isa::Finish& finish, const Place& place,
-             const Sums (&results)[kTile * kTile], uint8_t* dst) const {
+             const Sums (&results)[kTile * kTile]) const {
     const Image& image = c_.dst;
     Extent inside;
     clip(place.row * kTile, image.height, kTile, &inside.first_row, &inside.last_row);
     clip(place.column * kTile, image.width, kTile, &inside.first_column, &inside.last_column);
-    uint8_t* pixel = dst + place.image * image.batch_stride + place.row * kTile * image.row_stride +
-                     place.column * kTile * image.column_stride;
+    const int64_t pixel = place.image * image.batch_stride + place.row * kTile * image.row_stride +
+                          place.column * kTile * image.column_stride;
     for (int i = 0; i < kTile; ++i)
       for (int j = 0; j < kTile; ++j)
         if (inside.holds(i, j))
@@ -241,8 +242,8 @@ class Chunk {
 };
 
 template <class Isa>
-void convolve(const Convolution& c, const Constants& constants, const void* src, void* workspace,
-              void* dst) {
+void convolve(const Convolution& c, const Constants& constants, const void* src, const void* addend,
+              void* workspace, void* dst) {
   const kernels::Parts chunks = c.chunks().of_pixels(), parts = c.chunks().of_blocks();
   const int most = omp_get_max_threads();
 #pragma omp parallel num_threads(c.threads < most ? static_cast<int>(c.threads) : most)
@@ -255,7 +256,8 @@ void convolve(const Convolution& c, const Constants& constants, const void* src,
         const Chunk<Isa> tiles(c, first, chunks.first(chunk + 1) - first, own);
         tiles.transform_src(static_cast<const uint8_t*>(src));
         for (int64_t i = parts.first(part); i < parts.first(part + 1); ++i)
-          tiles.compute(constants, i, static_cast<uint8_t*>(dst));
+          tiles.compute(constants, i, static_cast<const uint8_t*>(addend),
+                        static_cast<uint8_t*>(dst));
       }
   }
 }

@@ -1,5 +1,6 @@
 #include "convolution_of_numbers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ios>
 #include <utility>
@@ -81,6 +82,12 @@ std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b,
                               factors,
                               ending->addend,
                               quantizer ? in_numbers(ending->range, to) : ending->range};
+}
+
+Arrangement in_order(memory::dim channels, memory::dim places) {
+  return {"in order", places, [=](const float* from, float* to) {
+            std::fill(std::copy_n(from, channels, to), to + places, 0.f);
+          }};
 }
 
 template <class T>

@@ -52,6 +52,9 @@ struct Arrangement {
   std::function<void(const float* by_channel, float* arranged)> arrange;
 };
 
+/*! \brief In their order, zero where there is no channel. */
+Arrangement in_order(memory::dim channels, memory::dim places);
+
 /*! \name Constants of a kernel, as values. */
 ///@{
 /*! \brief What is made of the numbers of the weights, of `size` elements. */

@@ -29,20 +29,26 @@ std::optional<Ending> ending_of(const PlanBuilder& b, const Node& node,
   return found;
 }
 
+BoundSum bind_sum(PlanBuilder& b, int dst, const memory::desc& dst_md, int addend,
+                  memory::data_type addend_dtype) {
+  if (addend < 0) return {b.define(dst, dst_md), -1, false};
+  const bool in_place = b.may_overwrite(addend);
+  const int value = b.require(addend, with_dtype(dst_md, addend_dtype));
+  return {in_place ? b.define_in(dst, dst_md, value) : b.define(dst, dst_md), value, in_place};
+}
+
 BoundEnding bind_ending(PlanBuilder& b, const Node& node, const Ending& ending,
                         const memory::desc& dst_md) {
   BoundEnding bound = {-1, {}, ""};
   if (node.inputs.size() == 3)
     bound.operands.emplace_back(DNNL_ARG_BIAS,
                                 b.require(node.inputs[2], bias_md(b, node, dst_md.get_dims()[1])));
+  const BoundSum sum = bind_sum(b, node.output, dst_md, ending.addend, dst_md.get_data_type());
+  bound.dst = sum.dst;
   if (ending.addend >= 0) {
-    const bool in_place = b.may_overwrite(ending.addend);
-    const int addend = b.require(ending.addend, dst_md);
-    bound.operands.emplace_back(DNNL_ARG_SRC_1, addend);
-    if (in_place) bound.dst = b.define_in(node.output, dst_md, addend);
-    bound.post_ops = in_place ? "sum" : "binary_add";
+    bound.operands.emplace_back(DNNL_ARG_SRC_1, sum.addend);
+    bound.post_ops = sum.in_place ? "sum" : "binary_add";
   }
-  if (bound.dst < 0) bound.dst = b.define(node.output, dst_md);
   if (ending.activation.relu)
     bound.post_ops += bound.post_ops.empty() ? "eltwise_relu" : "+eltwise_relu";
   return bound;

@@ -34,6 +34,19 @@ struct Ending {
 std::optional<Ending> ending_of(const PlanBuilder& b, const Node& node,
                                 const memory::dims& dst_shape);
 
+/*! \brief A result's value, and that of what is added to it, or -1. */
+struct BoundSum {
+  int dst, addend;
+  bool in_place;
+};
+
+/*!
+ * \brief Defines a result: in the memory of the addend, where that may be overwritten.
+ * \param dst, addend Tensors; the addend, or -1, in the layout of dst and its own data type.
+ */
+BoundSum bind_sum(PlanBuilder& b, int dst, const memory::desc& dst_md, int addend,
+                  memory::data_type addend_dtype);
+
 /*! \brief The values that a kernel ends with. */
 struct BoundEnding {
   int dst;

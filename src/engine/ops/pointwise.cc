@@ -14,6 +14,7 @@
 #include "../kernel.h"
 #include "../kernels/pointwise.h"
 #include "convolution_of_numbers.h"
+#include "ending.h"
 #include "post_ops.h"
 #include "weights.h"
 
@@ -185,14 +186,6 @@ pointwise::Convolution convolution_of(const PlanBuilder& b, const Problem& p) {
           omp_get_max_threads()};
 }
 
-/*! \brief Numbers by channel, zero where there is no channel. */
-Arrangement in_blocks(const pointwise::Convolution& c) {
-  const memory::dim places = c.blocks() * pointwise::kBlock;
-  return {"in blocks", places, [channels = c.out_channels, places](const float* from, float* to) {
-            std::fill(std::copy_n(from, channels, to), to + places, 0.f);
-          }};
-}
-
 /*! \brief What makes up for zero being `zero` in src. */
 int starts_of_numbers(PlanBuilder& b, const Node& node, const pointwise::Convolution& c,
                       uint8_t zero) {
@@ -234,7 +227,7 @@ bool build_pointwise(PlanBuilder& b, const Node& node) {
     return false;
 
   const pointwise::Convolution c = convolution_of(b, *p);
-  const Arrangement arrangement = in_blocks(c);
+  const Arrangement arrangement = in_order(c.out_channels, c.blocks() * pointwise::kBlock);
   std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, b.require(p->src, p->src_md)},
                                            {DNNL_ARG_WEIGHTS, b.require(p->weights, blocked_md)}};
   if (p->numbers) {
@@ -249,14 +242,12 @@ bool build_pointwise(PlanBuilder& b, const Node& node) {
     args.emplace_back(DNNL_ARG_BIAS, bias(b, node, c.out_channels, arrangement));
   }
   // Each of an addend's pixels is read before the one in its place is written.
-  const bool in_place = p->addend >= 0 && b.may_overwrite(p->addend);
-  const int addend =
-      p->addend < 0 ? -1 : b.require(p->addend, with_dtype(p->dst_md, b.dtype(p->addend)));
-  args.emplace_back(DNNL_ARG_DST, in_place ? b.define_in(p->dst, p->dst_md, addend)
-                                           : b.define(p->dst, p->dst_md));
-  if (addend >= 0) args.emplace_back(DNNL_ARG_SRC_1, addend);
+  const BoundSum sum =
+      bind_sum(b, p->dst, p->dst_md, p->addend, p->addend < 0 ? Type::undef : b.dtype(p->addend));
+  args.emplace_back(DNNL_ARG_DST, sum.dst);
+  if (sum.addend >= 0) args.emplace_back(DNNL_ARG_SRC_1, sum.addend);
   b.emit(node.kind, std::make_shared<PointwiseKernel>(p->function, c, p->numbers.has_value()), args,
-         post_op_names(node, in_place));
+         post_op_names(node, sum.in_place));
   return true;
 }
 

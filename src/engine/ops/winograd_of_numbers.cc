@@ -31,7 +31,7 @@ class WinogradKernel final : public Kernel {
     function_(convolution_,
               {static_cast<const int16_t*>(data[1]), static_cast<const int32_t*>(data[2]),
                floats(3), floats(4)},
-              data[0], data[5], data[6]);
+              data[0], convolution_.adds ? data[7] : nullptr, data[5], data[6]);
   }
 
  private:
@@ -49,11 +49,12 @@ bool build_winograd_of_numbers(PlanBuilder& b, const Node& node, int tile) {
       shape[1] < kFewestChannels)
     return false;
   const auto problem = convolution_of_numbers(b, node);
-  if (!problem || !problem->is_dst_whole() || problem->addend ||
-      problem->window.strides != memory::dims{1, 1})
+  if (!problem || !problem->is_dst_whole() || problem->window.strides != memory::dims{1, 1})
     return false;
 
   const Channels channels = {shape[1], shape[0]};
+  const auto& addend = problem->addend;
+  const auto addend_dtype = addend ? b.dtype(addend->tensor) : memory::data_type::undef;
   const Convolution c = {image_of(problem->src_md),
                          image_of(problem->dst_md),
                          problem->dst_md.get_dims()[0],
@@ -62,14 +63,14 @@ bool build_winograd_of_numbers(PlanBuilder& b, const Node& node, int tile) {
                          problem->window.padding_l[1],
                          problem->is_src_signed(),
                          problem->padding,
+                         addend.has_value(),
+                         addend_dtype == memory::data_type::s8,
+                         addend ? addend->factor : 0.f,
                          static_cast<int32_t>(problem->range.least),
                          static_cast<int32_t>(problem->range.most),
                          omp_get_max_threads()};
   const memory::dim places = channels.vectors() * winograd_of_bytes::kVector;
-  const Arrangement in_order = {"in order", places,
-                                [channels, places](const float* from, float* to) {
-                                  std::fill(std::copy_n(from, channels.out, to), to + places, 0.f);
-                                }};
+  const Arrangement arrangement = in_order(channels.out, places);
   const int weights =
       from_weights<int16_t>(b, node, channels.vectors() * channels.weights_of_vector(), "winograd",
                             [channels](const int8_t* from, int16_t* to) {
@@ -82,15 +83,18 @@ bool build_winograd_of_numbers(PlanBuilder& b, const Node& node, int tile) {
   const int src = b.require(b.numbers_of(node.inputs[0]), problem->src_md);
   const int workspace =
       b.temporary(plain_md({c.threads * c.workspace_bytes()}, memory::data_type::u8));
-  const std::vector<std::pair<int, int>> args = {
+  const BoundSum sum =
+      bind_sum(b, problem->dst, problem->dst_md, addend ? addend->tensor : -1, addend_dtype);
+  std::vector<std::pair<int, int>> args = {
       {DNNL_ARG_SRC, src},
       {DNNL_ARG_WEIGHTS, weights},
       {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, starts},
-      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, factors(b, *problem, in_order)},
-      {DNNL_ARG_BIAS, terms(b, node, *problem, in_order)},
+      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, factors(b, *problem, arrangement)},
+      {DNNL_ARG_BIAS, terms(b, node, *problem, arrangement)},
       {DNNL_ARG_WORKSPACE, workspace},
-      {DNNL_ARG_DST, b.define(problem->dst, problem->dst_md)}};
-  b.emit("winograd", std::make_shared<WinogradKernel>(c), args, post_op_names(node));
+      {DNNL_ARG_DST, sum.dst}};
+  if (sum.addend >= 0) args.emplace_back(DNNL_ARG_SRC_1, sum.addend);
+  b.emit("winograd", std::make_shared<WinogradKernel>(c), args, post_op_names(node, sum.in_place));
   return true;
 }
 

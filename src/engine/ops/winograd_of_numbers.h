@@ -13,7 +13,7 @@ namespace dnnl_byoc {
  * \brief Compiles a dense 3 × 3 convolution without strides, of numbers that stand for others, that
  * a quantize alone reads; see kernels/winograd_of_bytes.h.
  *
- * Its post-op may be a ReLU or a clip.
+ * Its post-ops may be an addition of numbers that stand for others, and a ReLU or a clip.
  * \param tile m: 4; there is nothing to win from smaller ones.
  * \return Whether it was; if not, nothing has been done.
  */
