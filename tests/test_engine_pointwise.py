@@ -291,6 +291,20 @@ def test_results_in_floats(name, post_ops, addend):
     assert (step["impl"], step["dtypes"]["dst"]) == ("pointwise", "f32")
 
 
+def test_a_result_in_floats_has_no_room_in_the_place_of_bytes():
+    graph = Graph()
+    x = graph.dequantize(graph.input(1, 64, 9, 9, dtype="u8"), 0.02, 3)
+    dies = graph.quantize(graph.eltwise(x, "tanh"), 0.01, 100, "u8")
+    other = graph.quantize(graph.eltwise(x, "logistic"), 0.01, 7, "u8")
+    weights = graph.dequantize(graph.constant(64, 64, 1, 1, dtype="s8"), 0.004)
+    addend = graph.dequantize(dies, 0.01, 100)
+    y = graph.convolution(x, weights, None, [binary("add", addend)])
+    graph.output(graph.add(graph.eltwise(y, "tanh"), graph.dequantize(other, 0.01, 7)))
+    (step,) = (step for step in steps_of(graph, "f32") if step["impl"] == "pointwise")
+    assert step["dtypes"]["dst"] == "f32"
+    assert step["post_ops"] == "binary_add"
+
+
 def test_results_in_floats_that_others_read():
     """The largest are no numbers that have to fit into 32 bits."""
     graph = pointwise((1, 64, 5, 6), scales=np.geomspace(1e-3, 1e20, 64), whole=False)

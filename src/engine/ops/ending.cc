@@ -32,7 +32,9 @@ std::optional<Ending> ending_of(const PlanBuilder& b, const Node& node,
 BoundSum bind_sum(PlanBuilder& b, int dst, const memory::desc& dst_md, int addend,
                   memory::data_type addend_dtype) {
   if (addend < 0) return {b.define(dst, dst_md), -1, false};
-  const bool in_place = b.may_overwrite(addend);
+  const bool in_place =
+      b.may_overwrite(addend) &&
+      memory::data_type_size(addend_dtype) == memory::data_type_size(dst_md.get_data_type());
   const int value = b.require(addend, with_dtype(dst_md, addend_dtype));
   return {in_place ? b.define_in(dst, dst_md, value) : b.define(dst, dst_md), value, in_place};
 }
