@@ -52,6 +52,28 @@ def convolution(
     return graph.output(graph.quantize(y, 0.023, dst[1], dst[0]) if whole else y)
 
 
+SHARED = {  # of two convolutions: src's zero points, scales and zero points of dst
+    "one scale of dst and another": ((3, 3), (0.02, 0.05), (10, 10)),
+    "one zero point of dst and another": ((3, 3), (0.03, 0.03), (0, 100)),
+    "one zero point of src and another": ((0, 9), (0.03, 0.03), (10, 10)),
+    "alike": ((3, 3), (0.03, 0.03), (10, 10)),
+}
+
+
+def two_that_share(name, weights, windows=({}, {}), groups=1):
+    """Return the graph of two convolutions of 17 × 17 pixels with the same weights and bias."""
+    graph = Graph()
+    numbers = graph.dequantize(graph.constant(*weights, dtype="s8"), 0.01)
+    bias = graph.constant(weights[0])
+    for zero_point, scale, to, window in zip(*SHARED[name], windows, strict=True):
+        x = graph.input(1, weights[1] * groups, 17, 17, dtype="u8")
+        y = graph.convolution(
+            graph.dequantize(x, 0.02, zero_point), numbers, bias, groups=groups, **window
+        )
+        graph.output(graph.quantize(y, scale, to, "u8"))
+    return graph
+
+
 def set_scales(graph, dst, others=1.0):
     """Have the result in units of ``dst``, and all others in one."""
     for node in graph.nodes:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from convolution_of_numbers import CLIP, convolution, steps_of
+from convolution_of_numbers import CLIP, SHARED, convolution, steps_of, two_that_share
 from engine_graph import (
     DTYPES,
     Graph,
@@ -98,25 +98,11 @@ def test_ties_go_to_the_even_number():
     assert np.array_equal(got.ravel(), np.rint(np.arange(64) / 2))
 
 
-SHARED = {  # of two convolutions: src's zero points, scales and zero points of dst, strides
-    "one scale of dst and another": ((3, 3), (0.02, 0.05), (10, 10), (1, 1)),
-    "one zero point of dst and another": ((3, 3), (0.03, 0.03), (0, 100), (1, 1)),
-    "one zero point of src and another": ((0, 9), (0.03, 0.03), (10, 10), (1, 1)),
-    "one stride and another": ((3, 3), (0.03, 0.03), (10, 10), (2, 3)),
-}
-
-
 @pytest.mark.parametrize("name", SHARED)
-def test_two_that_share_their_weights(name):
-    """And their bias: what is arranged for one is not taken for the other."""
-    graph = Graph()
-    weights = graph.dequantize(graph.constant(64, 1, 5, 5, dtype="s8"), 0.01)
-    bias = graph.constant(64)
-    for zero_point, scale, to, stride in zip(*SHARED[name], strict=True):
-        x = graph.dequantize(graph.input(1, 64, 17, 17, dtype="u8"), 0.02, zero_point)
-        window = {"strides": stride, "padding_l": 1, "padding_r": 1}
-        y = graph.convolution(x, weights, bias, groups=64, **window)
-        graph.output(graph.quantize(y, scale, to, "u8"))
+def test_two_that_share_their_constants(name):
+    """What is arranged for one is not taken for the other."""
+    windows = ({"strides": 2}, {"strides": 3}) if name == "alike" else ({}, {})
+    graph = two_that_share(name, (64, 1, 5, 5), windows, groups=64)
     assert [step["impl"] for step in steps_of(graph)] == ["depthwise"] * 2
 
 

@@ -2,7 +2,14 @@
 
 import numpy as np
 import pytest
-from convolution_of_numbers import CLIP, convolution, set_scales, steps_of
+from convolution_of_numbers import (
+    CLIP,
+    SHARED,
+    convolution,
+    set_scales,
+    steps_of,
+    two_that_share,
+)
 from engine_graph import (
     DTYPES,
     Graph,
@@ -211,22 +218,10 @@ def test_a_sum_of_two_branches():
     assert implementations(steps_of(graph)) == ["pointwise"] * 2
 
 
-SHARED = {  # of two convolutions: zero points of src, scales and zero points of dst
-    "one scale of dst and another": ((3, 3), (0.02, 0.05), (10, 10)),
-    "one zero point of dst and another": ((3, 3), (0.03, 0.03), (0, 100)),
-    "one zero point of src and another": ((0, 9), (0.03, 0.03), (10, 10)),
-}
-
-
 @pytest.mark.parametrize("name", SHARED)
-def test_two_that_share_their_weights(name):
-    """And their bias: what is arranged for one is not taken for the other."""
-    graph = Graph()
-    weights = graph.dequantize(graph.constant(64, 64, 1, 1, dtype="s8"), 0.01)
-    bias = graph.constant(64)
-    for zero_point, scale, to in zip(*SHARED[name], strict=True):
-        x = graph.dequantize(graph.input(1, 64, 9, 9, dtype="u8"), 0.02, zero_point)
-        graph.output(graph.quantize(graph.convolution(x, weights, bias), scale, to, "u8"))
+def test_two_that_share_their_constants(name):
+    """What is arranged for one is not taken for the other."""
+    graph = two_that_share(name, (64, 64, 1, 1))
     assert implementations(steps_of(graph)) == ["pointwise"] * 2
 
 

@@ -4,7 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from convolution_of_numbers import CLIP, PADDED, convolution, set_scales, steps_of
+from convolution_of_numbers import (
+    CLIP,
+    PADDED,
+    SHARED,
+    convolution,
+    set_scales,
+    steps_of,
+    two_that_share,
+)
 from engine_graph import (
     DTYPES,
     Graph,
@@ -183,24 +191,11 @@ def test_results_beyond_all_numbers():
     assert kinds(steps_by_winograd(graph, "s8")) == ["winograd"]
 
 
-SHARED = {  # of two convolutions: src's zero points, scales and zero points of dst, paddings
-    "one scale of dst and another": ((3, 3), (0.02, 0.05), (10, 10), (1, 1)),
-    "one zero point of dst and another": ((3, 3), (0.03, 0.03), (0, 100), (1, 1)),
-    "one zero point of src and another": ((0, 9), (0.03, 0.03), (10, 10), (1, 1)),
-    "one padding and another": ((3, 3), (0.03, 0.03), (10, 10), (0, 2)),
-}
-
-
 @pytest.mark.parametrize("name", SHARED)
-def test_two_that_share_their_weights(name):
-    """And their bias: what is arranged for one is not taken for the other."""
-    graph = Graph()
-    weights = graph.dequantize(graph.constant(32, 32, 3, 3, dtype="s8"), 0.01)
-    bias = graph.constant(32)
-    for zero_point, scale, to, padding in zip(*SHARED[name], strict=True):
-        x = graph.dequantize(graph.input(1, 32, 9, 9, dtype="u8"), 0.02, zero_point)
-        y = graph.convolution(x, weights, bias, padding_l=padding, padding_r=padding)
-        graph.output(graph.quantize(y, scale, to, "u8"))
+def test_two_that_share_their_constants(name):
+    """What is arranged for one is not taken for the other."""
+    windows = (PADDED, {"padding_l": 2}) if name == "alike" else (PADDED, PADDED)
+    graph = two_that_share(name, (32, 32, 3, 3), windows)
     assert kinds(steps_by_winograd(graph)) == ["winograd"] * 2
 
 
