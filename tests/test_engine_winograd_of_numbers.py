@@ -127,7 +127,7 @@ def test_blocks_of_a_resnet():
 @pytest.mark.parametrize("src", ["u8", "s8"])
 @pytest.mark.parametrize("weight", [-128, 127])
 @pytest.mark.parametrize("extreme", ["min", "max"])
-@pytest.mark.parametrize("channels", [224, 448])
+@pytest.mark.parametrize("channels", [224, 256, 448])
 def test_extremes(channels, extreme, weight, src):
     """The largest sums there can be, which all but fill what they are added up in."""
     size = 127.0 * 255 * channels * 9
