@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from engine_graph import PACKAGE, load_module, run_python
 
 CORES = len(os.sched_getaffinity(0))
@@ -122,3 +123,18 @@ def test_one_thread_is_the_least():
 def test_fixed():
     run_script("assert light().adapts()")
     run_script("assert not light().adapts()", DNNL_BYOC_THREADS="fixed")
+
+
+@pytest.mark.parametrize(
+    "setting", [{"OMP_DYNAMIC": "true"}, {"OMP_THREAD_LIMIT": "1"}], ids=["dynamic", "limit"]
+)
+def test_fewer_threads_than_there_could_be(setting):
+    """OpenMP may give fewer than oneDNN asks for: no part of the results is left out."""
+    code = """
+from test_engine_random_numbers import test_random_graphs
+
+for seed in range(40):
+    test_random_graphs(seed)
+"""
+    process = run_python(code, OMP_NUM_THREADS=str(2 * CORES), **setting)
+    assert process.returncode == 0, process.stderr

@@ -10,6 +10,7 @@
 #include "isa.h"
 #include "layout.h"
 #include "plan.h"
+#include "threads.h"
 #include "tuning.h"
 
 namespace dnnl_byoc {
@@ -52,6 +53,7 @@ std::string pack(const char* json, const DLTensor* const* constants, size_t num_
                        {"chunk", choices->chunk}};
   }
   const Executable executable(graph);
+  const ThreadScope all(0);
   ConstantLoader loader(graph.constants, data);
   const auto found = packable(graph, executable.plan());
   for (size_t i = 0; i < found.size(); ++i) {

@@ -80,7 +80,10 @@ void Plan::load(const std::vector<ExternalTensor>& constants, const std::vector<
     return pool ? pool->get(repack, [&] { return loader.repacked(repack); })
                 : loader.repacked(repack);
   };
-  for (const Repack& repack : repacks_) constants_.push_back(load(repack));
+  {
+    const ThreadScope all(0);
+    for (const Repack& repack : repacks_) constants_.push_back(load(repack));
+  }
   const ThreadScope scope(threads_);
   for (Step& step : steps_)
     if (!step.kernel) step.primitive = dnnl::primitive(step.pd.get());

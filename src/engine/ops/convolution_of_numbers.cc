@@ -7,6 +7,7 @@
 
 #include "../error.h"
 #include "../isa.h"
+#include "ending.h"
 #include "weights.h"
 
 namespace dnnl_byoc {
@@ -23,13 +24,13 @@ memory arranged(const Arrangement& arrangement, const float* by_channel) {
 }
 
 /*! \brief A node's post-ops: what is added, if anything is, and the range that is left. */
-struct Ending {
+struct EndingOfNumbers {
   std::optional<AddendOfNumbers> addend;
   Range range;
 };
 
-std::optional<Ending> ending_of(const PlanBuilder& b, const Node& node,
-                                const memory::dims& dst_shape, float unit) {
+std::optional<EndingOfNumbers> ending_of_numbers(const PlanBuilder& b, const Node& node,
+                                                 const memory::dims& dst_shape, float unit) {
   auto op = node.post_ops.begin();
   std::optional<AddendOfNumbers> addend;
   if (op != node.post_ops.end() && op->alg == dnnl::algorithm::binary_add) {
@@ -45,7 +46,7 @@ std::optional<Ending> ending_of(const PlanBuilder& b, const Node& node,
   }
   const auto range = range_of({op, node.post_ops.end()});
   if (!range) return std::nullopt;
-  return Ending{addend, *range};
+  return EndingOfNumbers{addend, *range};
 }
 
 }  // namespace
@@ -59,7 +60,6 @@ std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b,
       !b.is_numbers(dtype, src) || (!quantizer && b.result_dtype(node, dtype) != Type::f32))
     return std::nullopt;
   const memory::dim channels = b.shape(weights)[0];
-  const bool has_bias = node.inputs.size() == 3;
   const Quantization to = quantizer ? quantization_of(*quantizer, {}) : kFloats;
   const Window window(b, node, kernel);
   memory::dims dst_shape = window.output(b, node, kernel);
@@ -67,11 +67,10 @@ std::optional<ConvolutionOfNumbers> convolution_of_numbers(const PlanBuilder& b,
   const auto padding = zero_of(b.quantization(src), dtype);
   const auto factors =
       factors_of(b.quantization(src), b.quantization(weights), to.scales[0], channels);
-  const auto ending = ending_of(b, node, dst_shape, to.scales[0]);
+  const auto ending = ending_of_numbers(b, node, dst_shape, to.scales[0]);
   if (!padding || !ending || window.dilation != memory::dims{0, 0} || !is_countable(dst_shape) ||
       count(dst_shape) == 0 || factors.empty() || !std::isfinite(1 / to.scales[0]) ||
-      (has_bias && (!b.is_constant(node.inputs[2]) || b.dtype(node.inputs[2]) != Type::f32 ||
-                    b.shape(node.inputs[2]) != memory::dims{channels})))
+      !has_usual_bias(b, node, channels))
     return std::nullopt;
   return ConvolutionOfNumbers{window,
                               *data_md(DataLayout::channels_last, src_shape, dtype),

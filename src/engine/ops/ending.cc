@@ -12,6 +12,13 @@ kernels::Image image_of(const memory::desc& md) {
           strides[2], strides[3]};
 }
 
+bool has_usual_bias(const PlanBuilder& b, const Node& node, memory::dim channels) {
+  if (node.inputs.size() < 3) return true;
+  const int bias = node.inputs[2];
+  return b.is_constant(bias) && b.dtype(bias) == memory::data_type::f32 &&
+         b.shape(bias) == memory::dims{channels};
+}
+
 std::optional<Ending> ending_of(const PlanBuilder& b, const Node& node,
                                 const memory::dims& dst_shape) {
   Ending found;

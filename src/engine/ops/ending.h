@@ -24,6 +24,9 @@ inline kernels::WindowSide window_side(const Window& window, const memory::dims&
   return {kernel[side], window.strides[side], window.padding_l[side]};
 }
 
+/*! \brief Whether a node has no bias, or a constant one in f32, of a number for each channel. */
+bool has_usual_bias(const PlanBuilder& b, const Node& node, memory::dim channels);
+
 /*! \brief An addition of a whole tensor, a ReLU, or both in this order. */
 struct Ending {
   int addend = -1;  // tensor

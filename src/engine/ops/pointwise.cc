@@ -26,8 +26,8 @@ using Type = memory::data_type;
 
 constexpr memory::dim kFewestChannels = 16;  // of src; for fewer, there is little to multiply
 constexpr memory::dim kMostEmpty = 16;       // places for channels of dst, in the last block
-constexpr float kMostTerm =
-    0x1p30f;  // beyond it, a term alone makes a result the least or the most
+// Beyond it, a term alone makes a result the least or the most.
+constexpr float kMostTerm = 0x1p30f;
 
 class PointwiseKernel final : public Kernel {
  public:
@@ -40,7 +40,10 @@ class PointwiseKernel final : public Kernel {
     const auto floats = [&] { return static_cast<const float*>(next()); };
     const void* src = next();
     pointwise::Constants constants = {next(), next(), nullptr, nullptr};
-    if (of_bytes_) constants.factors = floats(), constants.terms = floats();
+    if (of_bytes_) {
+      constants.factors = floats();
+      constants.terms = floats();
+    }
     void* dst = next();
     function_(convolution_, constants, src, convolution_.adds ? next() : nullptr, dst);
   }
@@ -147,10 +150,8 @@ std::optional<Problem> problem_of_bf16(const PlanBuilder& b, const Node& node) {
   const auto range = range_of({op, node.post_ops.end()});
   const memory::desc src_md =
       data_md(b.layout(), src_shape, Type::bf16).value_or(with_dtype(b.md(src), Type::bf16));
-  const bool has_bias = node.inputs.size() == 3;
   if (!range || data_layout_of(src_md) != DataLayout::channels_last || !is_countable(dst_shape) ||
-      (has_bias && (b.dtype(node.inputs[2]) != Type::f32 || !b.is_constant(node.inputs[2]) ||
-                    b.shape(node.inputs[2]) != memory::dims{channels})))
+      !has_usual_bias(b, node, channels))
     return std::nullopt;
   return Problem{pointwise::avx512_bf16_function(),
                  src_md,
@@ -202,7 +203,7 @@ int starts_of_numbers(PlanBuilder& b, const Node& node, const pointwise::Convolu
   return b.literal(none);
 }
 
-/*! \brief The same, for numbers up to kMostTerm. */
+/*! \brief An arrangement of numbers up to kMostTerm; NaN becomes the least. */
 Arrangement limited(Arrangement arrangement, memory::dim channels) {
   arrangement.name += ", limited";
   arrangement.arrange = [=, arrange = arrangement.arrange](const float* from, float* to) {
