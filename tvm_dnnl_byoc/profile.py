@@ -22,11 +22,11 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
     dict
         By region name: ``steps``, a list of ``{kind, impl, layouts, dtypes, bytes, post_ops}``
         in the order of execution (``impl`` is oneDNN's name of the implementation, or that of a
-        kernel of this package, ``winograd`` or ``grouped``, ``layouts`` and ``dtypes`` its format
-        tags and data types, ``bytes`` the size of all tensors that the step reads and writes), the
-        number of ``reorders`` among them, and the memory that the region takes: ``arena_bytes`` and
-        ``scratchpad_bytes`` for each concurrent run, ``constant_bytes``, of which
-        ``repacked_bytes`` are copies of the module's own constants.
+        kernel of this package, such as ``winograd`` or ``pointwise``, ``layouts`` and ``dtypes``
+        its format tags and data types, ``bytes`` the size of all tensors that the step reads and
+        writes), the number of ``reorders`` among them, and the memory that the region takes:
+        ``arena_bytes`` and ``scratchpad_bytes`` for each concurrent run, ``constant_bytes``, of
+        which ``repacked_bytes`` are copies of the module's own constants.
         With ``runs``, each step and the whole have ``ms``, the median time. If the batch is
         computed in ``chunks``, not 1, all this is of one chunk, which one thread runs alone.
         ``threads`` is how many the last run could use; if the region ``adapts``, that may be one

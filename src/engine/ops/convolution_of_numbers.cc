@@ -8,7 +8,6 @@
 #include "../error.h"
 #include "../isa.h"
 #include "ending.h"
-#include "weights.h"
 
 namespace dnnl_byoc {
 namespace {

@@ -16,7 +16,6 @@
 #include "convolution_of_numbers.h"
 #include "ending.h"
 #include "post_ops.h"
-#include "weights.h"
 
 namespace dnnl_byoc {
 namespace {
