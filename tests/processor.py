@@ -18,7 +18,7 @@ VNNI = WHOLE and VECTOR == 16
 """The package's own kernels for whole numbers in vectors of 64 bytes."""
 
 AMX = "AMX" in build_info()["isa"]
-"""Products of tiles of bytes and bf16, which are left to oneDNN."""
+"""Products of tiles of bytes and bf16."""
 
 HAS_BF16 = any(name in build_info()["isa"] for name in ("BF16", "FP16", "AMX"))
 """Products of bf16."""

@@ -11,9 +11,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The fastest of a few turns is nearly as good as of many: spells of a busy machine last longer
-// than both. There are no less than two: the first finds cold caches.
-constexpr int kTurns = 4, kMostTurns = 8;
+// There are no less than two: the first finds cold caches.
+constexpr size_t kTurns = 5, kMostTurns = 9;
 constexpr Seconds kEnough{0.5};  // to go on beyond kTurns
 constexpr int kRunsOfTurn = 3;
 constexpr Seconds kTurn{0.02};   // for more than one run, which finds warm caches
@@ -38,6 +37,24 @@ Graph with(Graph graph, const Choices& choices) {
   return graph;
 }
 
+void keep_least(std::vector<Seconds>* times, size_t turn, Seconds time) {
+  if (times->size() <= turn) times->resize(turn + 1, Seconds::max());
+  times->at(turn) = std::min(times->at(turn), time);
+}
+
+/*! \brief Turn by turn but for the first, which finds cold caches. */
+void add_ratios(const std::vector<Seconds>& times, const std::vector<Seconds>& others,
+                std::vector<double>* ratios) {
+  for (size_t turn = 1; turn < times.size(); ++turn)
+    ratios->push_back(times[turn] / std::max(others[turn], Seconds{1e-9}));
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 }  // namespace
 
 Candidate::Candidate(const Graph& graph, const Choices& choices, CandidatePool* pool)
@@ -49,13 +66,13 @@ Candidate::Candidate(const Graph& graph, const Choices& choices, CandidatePool* 
 
 void Candidate::load() { executable_.load(pool_->data, &pool_->constants); }
 
-void Candidate::measure() {
+void Candidate::measure(size_t turn) {
   const auto start = Clock::now();
   executable_.run(tensors_.inputs(), tensors_.outputs());
-  fastest_ = std::min<Seconds>(fastest_, Clock::now() - start);
+  keep_least(&times_, turn, Clock::now() - start);
 }
 
-void Candidate::measure_nodes() {
+void Candidate::measure_nodes(size_t turn) {
   auto context = executable_.take_context();
   context->bind(tensors_.inputs(), tensors_.outputs());
   std::map<int, Seconds> times;
@@ -66,10 +83,26 @@ void Candidate::measure_nodes() {
     times[steps[i].node] += Clock::now() - start;
   }
   executable_.give_back(std::move(context));
-  for (const auto& [node, time] : times) {
-    const auto it = fastest_by_node_.emplace(node, time).first;
-    it->second = std::min(it->second, time);
+  for (const auto& [node, time] : times) keep_least(&times_by_node_[node], turn, time);
+}
+
+Seconds Candidate::fastest() const { return *std::min_element(times_.begin(), times_.end()); }
+
+double Candidate::relative_to(const Candidate& other) const {
+  std::vector<double> ratios;
+  add_ratios(times_, other.times_, &ratios);
+  return median(std::move(ratios));
+}
+
+double Candidate::relative_to(const Candidate& other, int node) const {
+  const std::string &steps = steps_.at(node), &others = other.steps_.at(node);
+  std::vector<double> ratios;
+  for (const auto& [alike, times] : times_by_node_) {
+    const auto it = other.steps_.find(alike);
+    if (steps_.at(alike) == steps && it != other.steps_.end() && it->second == others)
+      add_ratios(times, other.times_by_node_.at(alike), &ratios);
   }
+  return median(std::move(ratios));
 }
 
 std::list<Candidate> candidates_for(const std::vector<Choices>& ways, const Graph& graph,
@@ -83,19 +116,19 @@ std::list<Candidate> candidates_for(const std::vector<Choices>& ways, const Grap
   return candidates;
 }
 
-void measure(std::list<Candidate>* candidates, void (Candidate::*measure)()) {
+void measure(std::list<Candidate>* candidates, void (Candidate::*measure)(size_t turn)) {
   for (Candidate& candidate : *candidates) candidate.load();
   const auto begin = Clock::now();
   const auto within = [](Clock::time_point begin, Seconds time) {
     return Clock::now() - begin < time;
   };
-  for (int i = 0; i < 2 || (i < kTurns && within(begin, kBudget)) ||
-                  (i < kMostTurns && within(begin, kEnough));
+  for (size_t i = 0; i < 2 || (i < kTurns && within(begin, kBudget)) ||
+                     (i < kMostTurns && within(begin, kEnough));
        ++i)
     for (Candidate& candidate : *candidates) {
       const auto turn = Clock::now();
       for (int run = 0; run == 0 || (run < kRunsOfTurn && within(turn, kTurn)); ++run)
-        (candidate.*measure)();
+        (candidate.*measure)(i);
     }
 }
 

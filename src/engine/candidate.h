@@ -36,11 +36,11 @@ class Candidate {
   /*! \brief Makes it ready to be measured. */
   void load();
 
-  /*! \brief Runs it once. */
-  void measure();
+  /*! \brief Runs it once, in one of the turns. */
+  void measure(size_t turn);
 
   /*! \brief Runs it once, step by step. */
-  void measure_nodes();
+  void measure_nodes(size_t turn);
 
   const Plan& plan() const { return executable_.plan(); }
   memory::dim chunks() const { return executable_.chunks(); }
@@ -49,11 +49,21 @@ class Candidate {
   /*! \brief What distinguishes it from others for the same graph: for each node, its steps. */
   const std::map<int, std::string>& steps() const { return steps_; }
 
-  /*! \name The least time that a run has taken. What else a machine does only makes it longer. */
-  ///@{
-  Seconds fastest() const { return fastest_; }
-  Seconds fastest(int node) const { return fastest_by_node_.at(node); }
-  ///@}
+  /*! \brief The least time that a run has taken. What else a machine does only makes it longer. */
+  Seconds fastest() const;
+
+  /*!
+   * \brief Its time as a part of another's that was measured beside it: the median of the turns.
+   *
+   * The least times would not tell where a machine has spells at another speed, of which one
+   * candidate may have had more than the other; a turn is short enough to lie in one spell.
+   */
+  double relative_to(const Candidate& other) const;
+
+  /*!
+   * \brief The same of a node; each node that both do alike is one more measurement of it.
+   */
+  double relative_to(const Candidate& other, int node) const;
 
  private:
   const Choices choices_;
@@ -61,8 +71,8 @@ class Candidate {
   Executable executable_;
   const std::map<int, std::string> steps_;
   const MadeUpTensors tensors_;
-  Seconds fastest_ = Seconds::max();
-  std::map<int, Seconds> fastest_by_node_;
+  std::vector<Seconds> times_;  // by turn, the least of a few runs
+  std::map<int, std::vector<Seconds>> times_by_node_;
 };
 
 /*! \brief The graph in each of these ways, without those that come to the same as another. */
@@ -70,7 +80,7 @@ std::list<Candidate> candidates_for(const std::vector<Choices>& ways, const Grap
                                     CandidatePool* pool);
 
 /*! \brief Measures them in turns, so that a slow spell of the machine hits all alike. */
-void measure(std::list<Candidate>* candidates, void (Candidate::*measure)());
+void measure(std::list<Candidate>* candidates, void (Candidate::*measure)(size_t turn));
 
 }  // namespace dnnl_byoc
 #endif  // DNNL_BYOC_ENGINE_CANDIDATE_H_

@@ -27,9 +27,11 @@ constexpr int kImplementations = 3, kImplementationsIfQuick = 5;
 constexpr memory::dim kChunks[] = {1, 4};
 
 const Candidate& fastest_of(const std::list<Candidate>& candidates) {
-  return *std::min_element(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.fastest() < b.fastest(); });
+  const Candidate& first = candidates.front();
+  return *std::min_element(candidates.begin(), candidates.end(),
+                           [&first](const Candidate& a, const Candidate& b) {
+                             return a.relative_to(first) < b.relative_to(first);
+                           });
 }
 
 /*! \brief The graph for as much of its batch as keeps all threads busy with a chunk each. */
@@ -59,9 +61,9 @@ struct Fastest {
 /*! \brief The layout and the chunk with which oneDNN's first implementations are fastest. */
 Fastest fastest_chunk(const Graph& graph, CandidatePool* pool) {
   const memory::dim batch = batch_of(graph);
-  const auto time_of_all = [batch](const Candidate& candidate, const Graph& trial) {
-    const memory::dim images = batch_of(trial), rounds = (batch + images - 1) / images;
-    return candidate.fastest() * rounds;
+  const auto rounds = [batch](const Graph& trial) {
+    const memory::dim images = batch_of(trial);
+    return static_cast<double>((batch + images - 1) / images);
   };
   std::optional<Fastest> best;
   Seconds to_beat = Seconds::max();
@@ -73,7 +75,7 @@ Fastest fastest_chunk(const Graph& graph, CandidatePool* pool) {
     if (batch_of(*trial) > chunk && candidates.front().chunks() == 1) continue;
     measure(&candidates, &Candidate::measure);
     const Candidate& fastest = fastest_of(candidates);
-    const Seconds time = time_of_all(fastest, *trial);
+    const Seconds time = fastest.fastest() * rounds(*trial);
     if (time >= to_beat) continue;
     to_beat = time;
     best = {fastest.choices(), fastest.fastest(), false};
@@ -92,7 +94,7 @@ Fastest fastest_chunk(const Graph& graph, CandidatePool* pool) {
   candidates.emplace_back(trial, best->choices, pool);
   measure(&candidates, &Candidate::measure);
   const Candidate &whole = candidates.front(), &chunks = candidates.back();
-  if (whole.fastest() < time_of_all(chunks, trial)) return {all, whole.fastest(), false};
+  if (whole.relative_to(chunks) < rounds(trial)) return {all, whole.fastest(), false};
   return *best;
 }
 
@@ -135,7 +137,7 @@ std::vector<Choices> ways_in(const Choices& layout, const Graph& graph, int impl
 /*! \brief Chooses for a node what was fastest of the ways in a layout. */
 void choose_for_node(int node, const Graph& graph, const Candidate& first,
                      const std::list<Candidate>& candidates, Choices* choices) {
-  Seconds least = first.fastest(node);
+  double least = 1;
   for (const Candidate& other : candidates) {
     if (other.choices().layout != choices->layout || !differs(node, first, other)) continue;
     const auto& tiles = other.choices().winograd;
@@ -143,8 +145,8 @@ void choose_for_node(int node, const Graph& graph, const Candidate& first,
     const std::string name = implementation_of(node, graph, other.plan());
     // Otherwise it is what was chosen for another node that makes the difference.
     const bool chosen = tiles.empty() ? !name.empty() : tile != tiles.end() && name.empty();
-    const Seconds limit = (tiles.empty() ? kFaster : kWorthIt) * first.fastest(node);
-    const Seconds time = other.fastest(node);
+    const double limit = tiles.empty() ? kFaster : kWorthIt;
+    const double time = other.relative_to(first, node);
     if (!chosen || time >= std::min(limit, least)) continue;
     least = time;
     choices->winograd.erase(node);
@@ -180,7 +182,7 @@ std::vector<Choices> choose_for_nodes(const Graph& graph, const std::vector<Choi
 /*!
  * \brief The fastest way.
  *
- * The sum of the least times of its nodes would not tell: it is less of the layout with more
+ * The sum of the times of its nodes would not tell: it is less of the layout with more
  * implementations, of each of which one measurement or the other comes out too short.
  */
 Choices fastest_of(const std::vector<Choices>& ways, const Graph& graph, CandidatePool* pool) {

@@ -17,8 +17,9 @@ namespace dnnl_byoc {
 namespace pointwise {
 namespace {
 
+using dense::kBlock, dense::kLanes, dense::kVectors, dense::kWord;
+
 constexpr int kMostAtOnce = 6;  // pixels whose sums are in registers
-constexpr int kVectors = kBlock / kLanes;
 // Bytes of weights. What they come from takes a while, and the processor itself does not ask for
 // them beyond the end of a page.
 constexpr int64_t kAhead = 4096;
@@ -28,13 +29,13 @@ template <class Arithmetic, class Finish>
 class Block {
  public:
   /*! \param src, addend, dst The first pixel. */
-  Block(const Convolution& c, const Constants& constants, int64_t block, const void* src,
+  Block(const Convolution& c, const dense::Constants& constants, int64_t block, const void* src,
         const void* addend, void* dst)
       : c_(c),
         weights_(static_cast<const char*>(constants.weights) + block * c.words * kBlock * kWord),
         starts_(static_cast<const char*>(constants.starts) + block * kBlock * kWord),
         src_(static_cast<const char*>(src)),
-        finish_(c, constants, block * kBlock, addend, dst) {}
+        finish_(c.results, constants, block * kBlock, addend, dst) {}
 
   /*! \brief From 1 to kMostAtOnce pixels. */
   void compute(int64_t first, int64_t count) const {
@@ -103,8 +104,8 @@ class Block {
 };
 
 template <class Arithmetic, class Finish>
-void convolve(const Convolution& c, const Constants& constants, const void* src, const void* addend,
-              void* dst) {
+void convolve(const Convolution& c, const dense::Constants& constants, const void* src,
+              const void* addend, void* dst) {
   const kernels::Parts chunks = c.chunks().of_pixels(), parts = c.chunks().of_blocks();
   const int most = omp_get_max_threads();
 #pragma omp parallel for collapse(2) schedule(static) \

@@ -7,6 +7,7 @@
 #include "pointwise.h"
 #include "post_ops.h"
 #include "spatial.h"
+#include "tiles.h"
 #include "weights.h"
 #include "winograd.h"
 #include "winograd_of_numbers.h"
@@ -59,7 +60,9 @@ void build_convolution(PlanBuilder& b, const Node& node) {
   if (const int tile = b.winograd_tile();
       tile && (build_winograd(b, node, tile) || build_winograd_of_numbers(b, node, tile)))
     return;
-  if (build_grouped(b, node) || build_depthwise(b, node) || build_pointwise(b, node)) return;
+  if (build_grouped(b, node) || build_depthwise(b, node) || build_pointwise(b, node) ||
+      build_tiles(b, node))
+    return;
   const int src = node.inputs[0], weights = node.inputs[1];
   const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);
   const memory::dims kernel = spatial(weights_shape);

@@ -1,0 +1,271 @@
+#include <immintrin.h>
+#include <omp.h>
+
+#include "dense_bytes.h"
+#include "dense_halves.h"
+#include "tiles.h"
+#include "tiles_copy.h"
+
+namespace dnnl_byoc {
+namespace tiles {
+namespace {
+
+using dense::kBlock, dense::kLanes, dense::kVectors, dense::kWord;
+
+constexpr int64_t kLine = kBlock * kWord;  // bytes: of weights, of a word; of sums, of a pixel
+
+/*! \name The instructions, on the registers of these numbers. */
+///@{
+template <int kTo>
+void zero() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(kTo));
+}
+template <int kTo>
+void load(const char* rows, int64_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(rows), "r"(stride), "i"(kTo) : "memory");
+}
+template <int kFrom>
+void store(char* rows, int64_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(rows), "r"(stride), "i"(kFrom) : "memory");
+}
+///@}
+
+/*! \brief Products of src in bf16. */
+struct OfHalves {
+  using Sums = Floats::Type;
+  static Sums add(__m512 a, __m512 b) { return a + b; }
+  template <int kSums, int kSrc, int kWeights>
+  static void multiply_add() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kSrc), "i"(kWeights));
+  }
+};
+
+/*! \brief Of src in bytes, with s8. */
+template <bool kSigned>
+struct OfBytes {
+  using Sums = __m512i;
+  static Sums add(__m512 a, __m512 b) { return _mm512_add_epi32((Sums)a, (Sums)b); }
+  template <int kSums, int kSrc, int kWeights>
+  static void multiply_add() {
+    if (kSigned)
+      asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kSrc), "i"(kWeights));
+    else
+      asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kSrc), "i"(kWeights));
+  }
+};
+
+/*! \brief The registers' shapes, from the processor's manual; a thread's own. */
+class Shapes {
+ public:
+  explicit Shapes(int64_t words) {
+    struct {
+      uint8_t palette = 1, start_row = 0, reserved[14] = {};
+      uint16_t bytes_of_row[16] = {};
+      uint8_t rows[16] = {};
+    } shapes;
+    const auto set = [&](int number, int64_t rows, int64_t words_of_row) {
+      shapes.rows[number] = static_cast<uint8_t>(rows);
+      shapes.bytes_of_row[number] = static_cast<uint16_t>(words_of_row * kWord);
+    };
+    for (int i = 0; i < 4; ++i) set(i, kPixels, kLanes);
+    set(4, kPixels, words);
+    set(5, words, kLanes);
+    set(6, words, kLanes);
+    asm volatile("ldtilecfg %0" ::"m"(shapes));
+  }
+  ~Shapes() { asm volatile("tilerelease"); }
+  Shapes(const Shapes&) = delete;
+};
+
+/*! \brief What comes from far takes a while, and the processor itself asks for it too late. */
+inline void fetch(const char* weights, int64_t words) {
+  for (int64_t i = 0; i < words; ++i) {
+    __builtin_prefetch(weights + i * kLine);
+    __builtin_prefetch(weights + i * kLine + kLanes * kWord);
+  }
+}
+
+/*!
+ * \brief The sums of one or two tiles of pixels by one or two of channels of dst.
+ *
+ * Registers: 0 to 3 for the sums, 4 for src, 5 and 6 for weights.
+ * \param tap The window's first element, of the first of the pixels; distance to the second tile.
+ */
+template <class Product, int kHigh, int kWide, bool kFetches>
+void multiply(const Convolution& c, const char* src, const int64_t* offsets, int64_t stride,
+              int64_t distance, const char* weights, char* sums) {
+  const int64_t words = c.words_of_tile(), taps = c.vertical.kernel * c.horizontal.kernel;
+  zero<0>(), zero<1>(), zero<2>(), zero<3>();
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const char* x = src + offsets[tap];
+    for (int64_t left = c.words; left > 0; left -= words) {
+      if (kFetches) fetch(weights + words * kLine, words);
+      load<4>(x, stride);
+      load<6>(weights, kLine);
+      Product::template multiply_add<0, 4, 6>();
+      if (kWide > 1) {
+        load<5>(weights + kLanes * kWord, kLine);
+        Product::template multiply_add<1, 4, 5>();
+      }
+      zero<4>();
+      if (kHigh > 1) {
+        load<4>(x + distance, stride);
+        Product::template multiply_add<2, 4, 6>();
+        if (kWide > 1) Product::template multiply_add<3, 4, 5>();
+        zero<4>();
+      }
+      zero<6>();
+      if (kWide > 1) zero<5>();
+      x += words * kWord;
+      weights += words * kLine;
+    }
+  }
+  store<0>(sums, kLine);
+  if (kWide > 1) store<1>(sums + kLanes * kWord, kLine);
+  if (kHigh > 1) store<2>(sums + kPixels * kLine, kLine);
+  if (kHigh > 1 && kWide > 1) store<3>(sums + kPixels * kLine + kLanes * kWord, kLine);
+}
+
+/*! \brief A few rows of an image of dst. */
+template <class Product, class Finish>
+class Chunk {
+ public:
+  Chunk(const Convolution& c, int64_t image, int64_t first_row, int64_t rows, const char* src,
+        char* workspace)
+      : c_(c),
+        first_(image * c.rows * c.columns + first_row * c.columns),
+        positions_(rows * c.pitch() - (c.pitch() - c.columns)),
+        stride_(c.copies() ? c.pixel_bytes() : c.pixel_stride) {
+    src += image * c.image_stride();
+    if (c.copies()) {
+      copy_src(c, src, first_row, rows, workspace, offsets_);
+      src_ = workspace;
+    } else {
+      src_ = src + first_row * c.row_stride();
+      offsets_[0] = 0;
+    }
+  }
+
+  void compute(int64_t block, const dense::Constants& constants, const void* addend, void* dst) {
+    const Finish finish(c_.results, constants, block * kBlock, addend, dst);
+    const int64_t taps = c_.vertical.kernel * c_.horizontal.kernel;
+    const char* weights =
+        static_cast<const char*>(constants.weights) + block * taps * c_.words * kLine;
+    const float* starts = static_cast<const float*>(constants.starts) + block * kBlock;
+    const int64_t channels = c_.results.channels - block * kBlock;
+    const int64_t vectors =
+        kernels::parts_of_at_most(kLanes, channels < kBlock ? channels : kBlock).count;
+    for (int64_t position = 0; position < positions_; position += 2 * kPixels) {
+      const int64_t second = position + kPixels;
+      const bool is_high = second < positions_;
+      const int64_t start = start_of(position), distance = start_of(second) - start;
+      for (int64_t v = 0; v < vectors; v += 2) {
+        const bool is_wide = v + 1 < vectors;
+        const auto function = position == 0 ? function_of<true>(is_high, is_wide)
+                                            : function_of<false>(is_high, is_wide);
+        function(c_, src_ + start * stride_, offsets_, stride_, distance * stride_,
+                 weights + v * kLanes * kWord, sums_ + v * kLanes * kWord);
+      }
+      store(finish, starts, position, start, sums_);
+      if (is_high) store(finish, starts, second, start + distance, sums_ + kPixels * kLine);
+    }
+  }
+
+ private:
+  template <bool kFetches>
+  static auto function_of(bool is_high, bool is_wide) {
+    if (is_high)
+      return is_wide ? multiply<Product, 2, 2, kFetches> : multiply<Product, 2, 1, kFetches>;
+    return is_wide ? multiply<Product, 1, 2, kFetches> : multiply<Product, 1, 1, kFetches>;
+  }
+
+  /*! \brief Where a tile begins: the last one of pixels that are not copied, so that it ends there.
+   */
+  int64_t start_of(int64_t position) const {
+    const int64_t last = positions_ - kPixels;
+    return c_.copies() || position < last ? position : last;
+  }
+
+  /*!
+   * \brief Not inline: the loops before would take its registers.
+   * \param position The first whose results are wanted; of what lies at sums, `start`.
+   */
+  __attribute__((noinline)) void store(Finish finish, const float* starts, int64_t position,
+                                       int64_t start, const char* sums) const {
+    __m512 first_sums[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) first_sums[v] = _mm512_loadu_ps(starts + v * kLanes);
+    const int64_t pitch = c_.pitch(), columns = c_.columns, left = positions_ - start;
+    const char* const end = sums + (left < kPixels ? left : kPixels) * kLine;
+    int64_t column = position % pitch;
+    int64_t pixel = first_ + position / pitch * columns + (column < columns ? column : columns);
+    for (sums += (position - start) * kLine; sums < end; sums += kLine) {
+      if (column < columns) {
+        typename Product::Sums of_pixel[kVectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v)
+          of_pixel[v] = Product::add(_mm512_load_ps(sums + v * kLanes * kWord), first_sums[v]);
+        finish(of_pixel, pixel++);
+      }
+      if (++column == pitch) column = 0;
+    }
+  }
+
+  const Convolution& c_;
+  const int64_t first_;      // pixel of dst
+  const int64_t positions_;  // in planes of src, from the first to the last of them
+  const int64_t stride_;     // from one to the next, in bytes
+  const char* src_;
+  int64_t offsets_[kMostTaps];
+  alignas(64) char sums_[2 * kPixels * kLine];
+};
+
+template <class Product, class Finish>
+void convolve(const Convolution& c, const dense::Constants& constants, const void* src,
+              const void* addend, void* workspace, void* dst) {
+  const kernels::Parts chunks = c.chunks().of_pixels(), parts = c.chunks().of_blocks();
+  const int most = omp_get_max_threads();
+#pragma omp parallel num_threads(c.threads < most ? static_cast<int>(c.threads) : most)
+  {
+    const Shapes shapes(c.words_of_tile());
+    char* own = static_cast<char*>(workspace) + omp_get_thread_num() * c.workspace_bytes();
+#pragma omp for collapse(3) schedule(static)
+    for (int64_t image = 0; image < c.batch; ++image)
+      for (int64_t i = 0; i < chunks.count; ++i)
+        for (int64_t part = 0; part < parts.count; ++part) {
+          const int64_t first = chunks.first(i);
+          Chunk<Product, Finish> chunk(c, image, first, chunks.first(i + 1) - first,
+                                       static_cast<const char*>(src), own);
+          for (int64_t block = parts.first(part); block < parts.first(part + 1); ++block)
+            chunk.compute(block, constants, addend, dst);
+        }
+  }
+}
+
+void convolve(const Convolution& c, const dense::Constants& constants, const void* src,
+              const void* addend, void* workspace, void* dst) {
+  const auto with = [&](auto product, auto finish) {
+    convolve<typename decltype(product)::Type, typename decltype(finish)::Type>(
+        c, constants, src, addend, workspace, dst);
+  };
+  if (c.src == DataType::bf16) {
+    if (c.results.adds)
+      with(Tag<OfHalves>(), Tag<FinishHalves<true>>());
+    else
+      with(Tag<OfHalves>(), Tag<FinishHalves<false>>());
+  } else {
+    with_finish_of_bytes(c.results, [&](auto finish) {
+      if (c.src == DataType::s8)
+        with(Tag<OfBytes<true>>(), finish);
+      else
+        with(Tag<OfBytes<false>>(), finish);
+    });
+  }
+}
+
+}  // namespace
+
+Function amx_function() { return convolve; }
+
+}  // namespace tiles
+}  // namespace dnnl_byoc
