@@ -94,11 +94,11 @@ inline void fetch(const char* weights, int64_t words) {
 template <class Product, int kHigh, int kWide, bool kFetches>
 void multiply(const Convolution& c, const char* src, const int64_t* offsets, int64_t stride,
               int64_t distance, const char* weights, char* sums) {
-  const int64_t words = c.words_of_tile(), taps = c.vertical.kernel * c.horizontal.kernel;
+  const int64_t words = c.words_of_tile(), taps = c.taps();
   zero<0>(), zero<1>(), zero<2>(), zero<3>();
   for (int64_t tap = 0; tap < taps; ++tap) {
     const char* x = src + offsets[tap];
-    for (int64_t left = c.words; left > 0; left -= words) {
+    for (int64_t left = c.words_of_tap(); left > 0; left -= words) {
       if (kFetches) fetch(weights + words * kLine, words);
       load<4>(x, stride);
       load<6>(weights, kLine);
@@ -133,24 +133,23 @@ class Chunk {
   Chunk(const Convolution& c, int64_t image, int64_t first_row, int64_t rows, const char* src,
         char* workspace)
       : c_(c),
-        first_(image * c.rows * c.columns + first_row * c.columns),
-        positions_(rows * c.pitch() - (c.pitch() - c.columns)),
-        stride_(c.copies() ? c.pixel_bytes() : c.pixel_stride) {
-    src += image * c.image_stride();
+        first_(image * c.image_of_dst() + first_row * c.vertical.dst_step),
+        positions_(rows * c.pitch() - c.horizontal.reach()),
+        stride_(c.copies() ? c.pixel_bytes() : c.vertical.src_step) {
+    src += image * c.image_of_src();
     if (c.copies()) {
       copy_src(c, src, first_row, rows, workspace, offsets_);
       src_ = workspace;
     } else {
-      src_ = src + first_row * c.row_stride();
+      src_ = src + first_row * c.vertical.src_step;
       offsets_[0] = 0;
     }
   }
 
   void compute(int64_t block, const dense::Constants& constants, const void* addend, void* dst) {
     const Finish finish(c_.results, constants, block * kBlock, addend, dst);
-    const int64_t taps = c_.vertical.kernel * c_.horizontal.kernel;
     const char* weights =
-        static_cast<const char*>(constants.weights) + block * taps * c_.words * kLine;
+        static_cast<const char*>(constants.weights) + block * c_.taps() * c_.words_of_tap() * kLine;
     const float* starts = static_cast<const float*>(constants.starts) + block * kBlock;
     const int64_t channels = c_.results.channels - block * kBlock;
     const int64_t vectors =
@@ -195,19 +194,22 @@ class Chunk {
     __m512 first_sums[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) first_sums[v] = _mm512_loadu_ps(starts + v * kLanes);
-    const int64_t pitch = c_.pitch(), columns = c_.columns, left = positions_ - start;
+    const int64_t pitch = c_.pitch(), columns = c_.horizontal.dst, left = positions_ - start;
+    const int64_t down = c_.vertical.dst_step, right = c_.horizontal.dst_step;
     const char* const end = sums + (left < kPixels ? left : kPixels) * kLine;
-    int64_t column = position % pitch;
-    int64_t pixel = first_ + position / pitch * columns + (column < columns ? column : columns);
+    int64_t row = position / pitch, column = position % pitch;
     for (sums += (position - start) * kLine; sums < end; sums += kLine) {
       if (column < columns) {
         typename Product::Sums of_pixel[kVectors];
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v)
           of_pixel[v] = Product::add(_mm512_load_ps(sums + v * kLanes * kWord), first_sums[v]);
-        finish(of_pixel, pixel++);
+        finish(of_pixel, first_ + row * down + column * right);
       }
-      if (++column == pitch) column = 0;
+      if (++column == pitch) {
+        column = 0;
+        ++row;
+      }
     }
   }
 

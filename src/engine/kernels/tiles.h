@@ -12,26 +12,40 @@
 #define DNNL_BYOC_ENGINE_KERNELS_TILES_H_
 
 #include "dense.h"
-#include "image.h"
 
 namespace dnnl_byoc {
 namespace tiles {
 
 using dense::DataType;
-using kernels::WindowSide;
 
 constexpr int kPixels = 16, kMostWords = 16;  // of a tile of src
 constexpr int kMostTaps = 64;                 // elements of a window
 
+/*! \brief Of src, dst and the window: their rows, or what a row has of pixels. */
+struct Side {
+  int64_t kernel, stride, padding;
+  int64_t src, dst;  // how many there are
+  int64_t src_step;  // from one of src to the next, in bytes
+  int64_t dst_step;  // from one of dst to the next, in pixels
+
+  /*! \brief Whether a window has one of src's for each of dst's. */
+  bool is_trivial() const { return kernel == 1 && stride == 1 && padding == 0 && src == dst; }
+  /*!
+   * \brief What a stride skips between the elements of a window lies in other planes of a copy of
+   * src, so that in each of these a window moves by one.
+   */
+  int64_t planes() const { return stride < kernel ? stride : kernel; }
+  /*! \brief How many more a plane has than dst. */
+  int64_t reach() const { return (kernel - 1) / stride; }
+};
+
 /*! \brief What is convolved, channels-last, and what becomes of the sums. */
 struct Convolution {
   DataType src;
-  int64_t batch, height, width;  // of src
-  int64_t pixel_stride;          // of src, in bytes
-  int64_t words;                 // of a pixel of src
-  uint8_t padding;               // what lies beyond its border, in each byte
-  WindowSide vertical, horizontal;
-  int64_t rows, columns;  // of dst, whose pixels lie in lines
+  int64_t batch;
+  int64_t words;              // of a pixel of src
+  uint8_t padding;            // what lies beyond src's border, in each byte
+  Side vertical, horizontal;  // or the other way round, as the names say nothing of memory
   dense::Results results;
   int64_t threads;  // at most
 
@@ -40,55 +54,56 @@ struct Convolution {
    * one after the other, and in memory, also those beyond the border or the end.
    */
   bool copies() const {
-    return vertical.kernel > 1 || vertical.stride > 1 || vertical.padding > 0 ||
-           horizontal.kernel > 1 || horizontal.stride > 1 || horizontal.padding > 0 ||
-           rows != height || columns != width || rows * columns < kPixels;
+    return !vertical.is_trivial() || !horizontal.is_trivial() || image_of_dst() < kPixels;
   }
 
-  /*!
-   * \brief What a stride skips between the elements of a window lies in another plane of the copy,
-   * so that in each of these a window moves by a pixel.
-   */
-  int64_t planes_across() const { return planes(horizontal); }
-  int64_t plane_count() const { return planes(vertical) * planes_across(); }
-  /*! \brief Pixels in a row of a plane; those that are too many make results that nobody reads. */
-  int64_t pitch() const { return columns + reach(horizontal); }
-  int64_t plane_rows(int64_t rows_of_dst) const { return rows_of_dst + reach(vertical); }
-  int64_t row_stride() const { return width * pixel_stride; }
-  int64_t image_stride() const { return height * row_stride(); }
   int64_t pixel_bytes() const { return words * dense::kWord; }
+  int64_t image_of_src() const { return vertical.src * horizontal.src * pixel_bytes(); }  // bytes
+  int64_t image_of_dst() const { return vertical.dst * horizontal.dst; }                  // pixels
 
-  /*! \brief As many of a pixel's words in each tile. */
+  /*! \brief Pixels in a row of a plane; those that are too many make results that nobody reads. */
+  int64_t pitch() const { return horizontal.dst + horizontal.reach(); }
+
+  /*! \brief Elements of the window; one row of it, whose pixels lie side by side, counts as one. */
+  int64_t taps() const { return vertical.kernel * (has_whole_rows() ? 1 : horizontal.kernel); }
+  int64_t words_of_tap() const { return words * (has_whole_rows() ? horizontal.kernel : 1); }
+  /*! \brief Whether the pixels that a row of the window reads lie side by side. */
+  bool has_whole_rows() const { return horizontal.stride == 1; }
+
+  /*! \brief As many words in each tile. */
   int64_t words_of_tile() const {
     int64_t count = kMostWords;
-    while (words % count) --count;
+    while (words_of_tap() % count) --count;
     return count;
   }
 
   /*! \brief The rows of an image. */
   kernels::Chunks chunks() const {
-    const int64_t most = kMostBytesInChunk / pixel_bytes();
-    const int64_t most_rows = (most < kMostInChunk ? most : kMostInChunk) / pitch();
-    const int64_t of_image = threads / (batch > 0 ? batch : 1);
-    return {rows, most_rows > 0 ? most_rows : 1, results.blocks(), of_image > 0 ? of_image : 1};
+    const int64_t most = kMostBytesInChunk / pixel_bytes(), rows = vertical.dst;
+    const int64_t of_image = threads / batch > 1 ? threads / batch : 1;
+    kernels::Chunks chunks = {rows, (most < kMostInChunk ? most : kMostInChunk) / pitch(),
+                              results.blocks(), of_image};
+    if (chunks.most < 1) chunks.most = 1;
+    // Fewer rows for each thread are better than many more channels for one of them.
+    const kernels::Parts parts = chunks.of_blocks();
+    if (parts.most() * parts.count * 8 > parts.size * 9 && rows >= of_image)
+      chunks.most = kernels::Parts{rows, of_image}.most();
+    return chunks;
   }
 
   /*! \brief The memory that each thread works in. */
   int64_t workspace_bytes() const {
     if (!copies()) return 0;
-    const int64_t pixels = plane_count() * plane_rows(chunks().of_pixels().most()) * pitch();
-    return (pixels + kPixels) * pixel_bytes();  // the last tile may be read beyond the end
+    const int64_t planes = vertical.planes() * horizontal.planes();
+    const int64_t rows = chunks().of_pixels().most() + vertical.reach();
+    // The last tile may be read beyond the end.
+    return (planes * rows * pitch() + kPixels) * pixel_bytes();
   }
 
  private:
   // So many leave src in the second cache, read weights from behind it seldom enough, and copy few
   // rows twice.
   static constexpr int64_t kMostInChunk = 512, kMostBytesInChunk = 1 << 19;
-
-  static int64_t planes(const WindowSide& side) {
-    return side.stride < side.kernel ? side.stride : side.kernel;
-  }
-  static int64_t reach(const WindowSide& side) { return (side.kernel - 1) / side.stride; }
 };
 
 /*!

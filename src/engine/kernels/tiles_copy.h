@@ -28,51 +28,50 @@ struct Inside {
   }
 };
 
-/*! \brief A row of a plane; `row` is null if it lies beyond the border. */
-inline void copy_row(const Convolution& c, const char* row, int64_t column, char* copy) {
-  const int64_t bytes = c.pixel_bytes(), count = c.pitch();
-  const int64_t start = column - c.horizontal.padding;
-  if (!row) {
-    __builtin_memset(copy, c.padding, static_cast<size_t>(count * bytes));
-    return;
-  }
-  const Inside inside(start, c.horizontal.stride, c.width, count);
-  __builtin_memset(copy, c.padding, static_cast<size_t>(inside.first * bytes));
-  const int64_t step = c.horizontal.stride * c.pixel_stride;
-  const char* pixel = row + (start + inside.first * c.horizontal.stride) * c.pixel_stride;
+/*! \brief A row of a plane, the first or another; `row` is null if it lies beyond the border. */
+inline void copy_row(const Convolution& c, const char* row, int64_t plane, char* copy) {
+  const Side& side = c.horizontal;
+  const int64_t bytes = c.pixel_bytes(), count = c.pitch(), start = plane - side.padding;
+  const auto fill = [&](int64_t first, int64_t last) {
+    __builtin_memset(copy + first * bytes, c.padding, static_cast<size_t>((last - first) * bytes));
+  };
+  if (!row) return fill(0, count);
+  const Inside inside(start, side.stride, side.src, count);
+  fill(0, inside.first);
+  const int64_t step = side.stride * side.src_step;
+  row += (start + inside.first * side.stride) * side.src_step;
   char* to = copy + inside.first * bytes;
   const int64_t inner = inside.last - inside.first;
   if (step == bytes) {
-    __builtin_memcpy(to, pixel, static_cast<size_t>(inner * bytes));
+    __builtin_memcpy(to, row, static_cast<size_t>(inner * bytes));
   } else {
     for (int64_t i = 0; i < inner; ++i)
-      __builtin_memcpy(to + i * bytes, pixel + i * step, static_cast<size_t>(bytes));
+      __builtin_memcpy(to + i * bytes, row + i * step, static_cast<size_t>(bytes));
   }
-  __builtin_memset(copy + inside.last * bytes, c.padding,
-                   static_cast<size_t>((count - inside.last) * bytes));
+  fill(inside.last, count);
 }
 
 /*!
  * \brief What the windows of a few rows of dst read of an image.
- * \param offsets By element of the window: where in the copy the first of them reads it.
+ * \param offsets By tap: where in the copy the first of the windows reads it.
  */
 inline void copy_src(const Convolution& c, const char* image, int64_t first_row, int64_t rows,
                      char* copy, int64_t (&offsets)[kMostTaps]) {
-  const WindowSide &v = c.vertical, &h = c.horizontal;
+  const Side &v = c.vertical, &h = c.horizontal;
   const int64_t row_bytes = c.pitch() * c.pixel_bytes();
-  const int64_t plane_rows = c.plane_rows(rows), plane_bytes = plane_rows * row_bytes;
-  const int64_t across = c.planes_across();
-  for (int64_t plane = 0; plane < c.plane_count(); ++plane)
-    for (int64_t i = 0; i < plane_rows; ++i) {
-      const int64_t row = (first_row + i) * v.stride + plane / across - v.padding;
-      const bool is_inside = row >= 0 && row < c.height;
-      copy_row(c, is_inside ? image + row * c.row_stride() : nullptr, plane % across,
-               copy + plane * plane_bytes + i * row_bytes);
-    }
-  for (int64_t i = 0; i < v.kernel; ++i)
-    for (int64_t j = 0; j < h.kernel; ++j)
-      offsets[i * h.kernel + j] = (i % v.stride * across + j % h.stride) * plane_bytes +
-                                  i / v.stride * row_bytes + j / h.stride * c.pixel_bytes();
+  const int64_t plane_rows = rows + v.reach(), plane_bytes = plane_rows * row_bytes;
+  for (int64_t i = 0; i < v.planes(); ++i)
+    for (int64_t j = 0; j < h.planes(); ++j)
+      for (int64_t k = 0; k < plane_rows; ++k, copy += row_bytes) {
+        const int64_t row = (first_row + k) * v.stride + i - v.padding;
+        copy_row(c, row >= 0 && row < v.src ? image + row * v.src_step : nullptr, j, copy);
+      }
+  const int64_t taps = c.taps(), across = taps / v.kernel;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const int64_t i = tap / across, j = tap % across;
+    offsets[tap] = (i % v.stride * h.planes() + j % h.stride) * plane_bytes +
+                   i / v.stride * row_bytes + j / h.stride * c.pixel_bytes();
+  }
 }
 
 }  // namespace

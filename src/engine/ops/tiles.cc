@@ -3,11 +3,11 @@
 #include <omp.h>
 
 #include <memory>
+#include <utility>
 
 #include "../isa.h"
 #include "../kernels/tiles.h"
 #include "dense.h"
-#include "ending.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -36,22 +36,27 @@ uint8_t padding_of(const DenseConvolution& c) {
 tiles::Convolution convolution_of(const DenseConvolution& c) {
   const memory::dims src = c.src_md.get_dims(), dst = c.dst_md.get_dims();
   const int64_t pixel = bytes_of_pixel(c.src_md);
+  const auto side = [&](int i, int64_t src_step, int64_t dst_step) -> tiles::Side {
+    return {c.kernel[i], c.window.strides[i], c.window.padding_l[i],
+            src[2 + i],  dst[2 + i],          src_step * pixel,
+            dst_step};
+  };
   tiles::Convolution result = {dense_dtype(c.src_md.get_data_type()),
                                src[0],
-                               src[2],
-                               src[3],
-                               pixel,
                                c.words(),
                                padding_of(c),
-                               window_side(c.window, c.kernel, 0),
-                               window_side(c.window, c.kernel, 1),
-                               dst[2],
-                               dst[3],
+                               side(0, src[3], dst[3]),
+                               side(1, 1, 1),
                                c.results(),
                                omp_get_max_threads()};
   if (c.is_pointwise()) {  // the pixels are one line
-    result.rows = result.height = src[0] * src[2] * src[3];
-    result.batch = result.columns = result.width = 1;
+    const int64_t pixels = src[0] * src[2] * src[3];
+    result.batch = 1;
+    result.vertical = {1, 1, 0, pixels, pixels, pixel, 1};
+    result.horizontal = {1, 1, 0, 1, 1, pixel, 1};
+  } else if (c.kernel[0] == 1 && c.kernel[1] > 1) {
+    // Along a column there is nothing that a window adds to it, and nothing is computed in vain.
+    std::swap(result.vertical, result.horizontal);
   }
   return result;
 }
