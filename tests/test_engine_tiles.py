@@ -93,6 +93,7 @@ CHANNELS = {  # of src and dst
     "an odd number of tiles": (64, 48),
     "less than a vector": (64, 5),
     "blocks": (64, 192),
+    "more blocks than threads share evenly": (64, 320),
     "the last block with a channel": (64, 129),
     "the last block with vectors": (160, 90),
     "many": (576, 256),

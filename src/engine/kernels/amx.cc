@@ -89,7 +89,8 @@ inline void fetch(const char* weights, int64_t words) {
  * \brief The sums of one or two tiles of pixels by one or two of channels of dst.
  *
  * Registers: 0 to 3 for the sums, 4 for src, 5 and 6 for weights.
- * \param tap The window's first element, of the first of the pixels; distance to the second tile.
+ * \param src The first of the pixels, at the window's first tap. \param stride Between pixels.
+ * \param distance Between the two tiles. All in bytes.
  */
 template <class Product, int kHigh, int kWide, bool kFetches>
 void multiply(const Convolution& c, const char* src, const int64_t* offsets, int64_t stride,
@@ -135,9 +136,10 @@ class Chunk {
       : c_(c),
         first_(image * c.image_of_dst() + first_row * c.vertical.dst_step),
         positions_(rows * c.pitch() - c.horizontal.reach()),
-        stride_(c.copies() ? c.pixel_bytes() : c.vertical.src_step) {
+        copied_(c.copies() || positions_ < kPixels),
+        stride_(copied_ ? c.pixel_bytes() : c.vertical.src_step) {
     src += image * c.image_of_src();
-    if (c.copies()) {
+    if (copied_) {
       copy_src(c, src, first_row, rows, workspace, offsets_);
       src_ = workspace;
     } else {
@@ -182,7 +184,7 @@ class Chunk {
    */
   int64_t start_of(int64_t position) const {
     const int64_t last = positions_ - kPixels;
-    return c_.copies() || position < last ? position : last;
+    return copied_ || position < last ? position : last;
   }
 
   /*!
@@ -216,7 +218,8 @@ class Chunk {
   const Convolution& c_;
   const int64_t first_;      // pixel of dst
   const int64_t positions_;  // in planes of src, from the first to the last of them
-  const int64_t stride_;     // from one to the next, in bytes
+  const bool copied_;
+  const int64_t stride_;  // from one to the next, in bytes
   const char* src_;
   int64_t offsets_[kMostTaps];
   alignas(64) char sums_[2 * kPixels * kLine];

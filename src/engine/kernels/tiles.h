@@ -51,11 +51,10 @@ struct Convolution {
 
   /*!
    * \brief Whether src is copied before: the pixels of a tile have to be as far from each other,
-   * one after the other, and in memory, also those beyond the border or the end.
+   * one after the other, and in memory, also those beyond the border. If not, what is less than a
+   * tile is, for those beyond the end.
    */
-  bool copies() const {
-    return !vertical.is_trivial() || !horizontal.is_trivial() || image_of_dst() < kPixels;
-  }
+  bool copies() const { return !vertical.is_trivial() || !horizontal.is_trivial(); }
 
   int64_t pixel_bytes() const { return words * dense::kWord; }
   int64_t image_of_src() const { return vertical.src * horizontal.src * pixel_bytes(); }  // bytes
@@ -93,11 +92,10 @@ struct Convolution {
 
   /*! \brief The memory that each thread works in. */
   int64_t workspace_bytes() const {
-    if (!copies()) return 0;
     const int64_t planes = vertical.planes() * horizontal.planes();
     const int64_t rows = chunks().of_pixels().most() + vertical.reach();
-    // The last tile may be read beyond the end.
-    return (planes * rows * pitch() + kPixels) * pixel_bytes();
+    const int64_t pixels = copies() ? planes * rows * pitch() : kPixels;
+    return (pixels + kPixels) * pixel_bytes();  // the last tile may be read beyond the end
   }
 
  private:

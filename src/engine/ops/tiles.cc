@@ -19,7 +19,7 @@ class TilesKernel final : public Kernel {
   explicit TilesKernel(const tiles::Convolution& convolution) : convolution_(convolution) {}
   const char* impl() const override { return "tiles"; }
   void run(void* const* data) const override {
-    const DenseArguments args(data, convolution_.results, convolution_.copies());
+    const DenseArguments args(data, convolution_.results, /*has_workspace=*/true);
     function_(convolution_, args.constants, args.src, args.addend, args.workspace, args.dst);
   }
 
