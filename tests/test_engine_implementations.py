@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from convolution_of_numbers import convolution, steps_of
 from engine_graph import Engine, Graph, check, pack, reference, relu
 from processor import WHOLE
 
@@ -180,3 +181,12 @@ def test_what_is_measured_is_what_runs(make):
     np.testing.assert_allclose(result, expected, atol=1e-5 * np.abs(expected).max())
     ran = impl_of(graph, node, engine.profile()["steps"])
     assert ran == chosen.get(node, "grouped" if make is grouped else implementations(graph)[0])
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s8"])
+@pytest.mark.parametrize("holes", [4, 8, 24])
+def test_windows_that_reach_beyond_both_ends(holes, dtype):
+    """oneDNN 3.2's convolution by AMX reads beyond src there, or adds up something else."""
+    attrs = {"dilation": holes, "padding_l": holes, "padding_r": holes}
+    graph = convolution((1, 16, 5, 2), (64, 16, 3, 3), (dtype, 7), ("u8", 3), **attrs)
+    assert "jit:avx512_core_amx" not in [step["impl"] for step in steps_of(graph)]

@@ -50,9 +50,9 @@ void add_ratios(const std::vector<Seconds>& times, const std::vector<Seconds>& o
 }
 
 double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  std::sort(values.begin(), values.end());
+  const size_t count = values.size();
+  return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
 }  // namespace

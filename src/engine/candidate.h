@@ -53,7 +53,8 @@ class Candidate {
   Seconds fastest() const;
 
   /*!
-   * \brief Its time as a part of another's that was measured beside it: the median of the turns.
+   * \brief Its time as a part of another's that was measured beside it: the median of the turns
+   * but for the first.
    *
    * The least times would not tell where a machine has spells at another speed, of which one
    * candidate may have had more than the other; a turn is short enough to lie in one spell.
@@ -61,7 +62,8 @@ class Candidate {
   double relative_to(const Candidate& other) const;
 
   /*!
-   * \brief The same of a node; each node that both do alike is one more measurement of it.
+   * \brief The same of a node. Each node is one more measurement of it for which both do the same,
+   * as far as steps() tell.
    */
   double relative_to(const Candidate& other, int node) const;
 

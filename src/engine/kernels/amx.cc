@@ -89,13 +89,14 @@ inline void fetch(const char* weights, int64_t words) {
  * \brief The sums of one or two tiles of pixels by one or two of channels of dst.
  *
  * Registers: 0 to 3 for the sums, 4 for src, 5 and 6 for weights.
+ * \param words Of a tile's row.
  * \param src The first of the pixels, at the window's first tap. \param stride Between pixels.
  * \param distance Between the two tiles. All in bytes.
  */
 template <class Product, int kHigh, int kWide, bool kFetches>
-void multiply(const Convolution& c, const char* src, const int64_t* offsets, int64_t stride,
-              int64_t distance, const char* weights, char* sums) {
-  const int64_t words = c.words_of_tile(), taps = c.taps();
+void multiply(const Convolution& c, int64_t words, const char* src, const int64_t* offsets,
+              int64_t stride, int64_t distance, const char* weights, char* sums) {
+  const int64_t taps = c.taps();
   zero<0>(), zero<1>(), zero<2>(), zero<3>();
   for (int64_t tap = 0; tap < taps; ++tap) {
     const char* x = src + offsets[tap];
@@ -131,9 +132,10 @@ void multiply(const Convolution& c, const char* src, const int64_t* offsets, int
 template <class Product, class Finish>
 class Chunk {
  public:
-  Chunk(const Convolution& c, int64_t image, int64_t first_row, int64_t rows, const char* src,
-        char* workspace)
+  Chunk(const Convolution& c, int64_t words, int64_t image, int64_t first_row, int64_t rows,
+        const char* src, char* workspace)
       : c_(c),
+        words_(words),
         first_(image * c.image_of_dst() + first_row * c.vertical.dst_step),
         positions_(rows * c.pitch() - c.horizontal.reach()),
         copied_(c.copies() || positions_ < kPixels),
@@ -164,7 +166,7 @@ class Chunk {
         const bool is_wide = v + 1 < vectors;
         const auto function = position == 0 ? function_of<true>(is_high, is_wide)
                                             : function_of<false>(is_high, is_wide);
-        function(c_, src_ + start * stride_, offsets_, stride_, distance * stride_,
+        function(c_, words_, src_ + start * stride_, offsets_, stride_, distance * stride_,
                  weights + v * kLanes * kWord, sums_ + v * kLanes * kWord);
       }
       store(finish, starts, position, start, sums_);
@@ -216,6 +218,7 @@ class Chunk {
   }
 
   const Convolution& c_;
+  const int64_t words_;      // of a tile's row
   const int64_t first_;      // pixel of dst
   const int64_t positions_;  // in planes of src, from the first to the last of them
   const bool copied_;
@@ -232,14 +235,15 @@ void convolve(const Convolution& c, const dense::Constants& constants, const voi
   const int most = omp_get_max_threads();
 #pragma omp parallel num_threads(c.threads < most ? static_cast<int>(c.threads) : most)
   {
-    const Shapes shapes(c.words_of_tile());
+    const int64_t words = c.words_of_tile();
+    const Shapes shapes(words);
     char* own = static_cast<char*>(workspace) + omp_get_thread_num() * c.workspace_bytes();
 #pragma omp for collapse(3) schedule(static)
     for (int64_t image = 0; image < c.batch; ++image)
       for (int64_t i = 0; i < chunks.count; ++i)
         for (int64_t part = 0; part < parts.count; ++part) {
           const int64_t first = chunks.first(i);
-          Chunk<Product, Finish> chunk(c, image, first, chunks.first(i + 1) - first,
+          Chunk<Product, Finish> chunk(c, words, image, first, chunks.first(i + 1) - first,
                                        static_cast<const char*>(src), own);
           for (int64_t block = parts.first(part); block < parts.first(part + 1); ++block)
             chunk.compute(block, constants, addend, dst);

@@ -69,7 +69,7 @@ struct Convolution {
   /*! \brief Whether the pixels that a row of the window reads lie side by side. */
   bool has_whole_rows() const { return horizontal.stride == 1; }
 
-  /*! \brief As many words in each tile. */
+  /*! \brief The most that a tap's words can be divided by: as many in a row of each tile. */
   int64_t words_of_tile() const {
     int64_t count = kMostWords;
     while (words_of_tap() % count) --count;

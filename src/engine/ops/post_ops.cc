@@ -131,13 +131,46 @@ bool adds_up_exactly(const std::string& impl) {
   return isa != "sse41" && isa != "avx" && isa != "avx2" && isa != "avx512_core";
 }
 
+const dnnl_dims_t& dims_of(const dnnl::primitive_desc_base& pd, dnnl_query_t what) {
+  const dnnl_dims_t* dims = nullptr;
+  dnnl::error::wrap_c_api(dnnl_primitive_desc_query(pd.get(), what, 0, &dims),
+                          "could not query a primitive descriptor");
+  return *dims;
+}
+
+/*! \brief Whether a convolution's window may reach beyond both ends of src at once. */
+bool reaches_beyond_both_ends(const dnnl::primitive_desc_base& pd) {
+  const memory::dims src = pd.query_md(dnnl::query::src_md).get_dims();
+  const memory::dims weights = pd.query_md(dnnl::query::weights_md).get_dims();
+  const dnnl_dims_t &strides = dims_of(pd, dnnl_query_strides),
+                    &dilation = dims_of(pd, dnnl_query_dilations),
+                    &padding = dims_of(pd, dnnl_query_padding_l);
+  const size_t spatial = src.size() - 2;
+  for (size_t i = 0; i < spatial; ++i) {
+    const memory::dim kernel = weights[weights.size() - spatial + i];
+    const memory::dim width = (kernel - 1) * (dilation[i] + 1) + 1;
+    if (padding[i] == 0) continue;
+    const memory::dim last_before = -padding[i] + (padding[i] - 1) / strides[i] * strides[i];
+    if (last_before + width > src[2 + i]) return true;
+  }
+  return false;
+}
+
+/*! \brief What oneDNN 3.2 does wrong, or crashes at. */
+bool is_faulty(const dnnl::primitive_desc_base& pd) {
+  const std::string impl = pd.impl_info_str();
+  // Writes behind dst where the number of its points is a multiple of three.
+  if (impl.rfind("jit_1x1:avx512_core_amx", 0) == 0) return true;
+  // Of 7 × 7 pixels in bytes and a window of 3 × 3, four pixels apart.
+  return impl == "jit:avx512_core_amx" && pd.get_kind() == dnnl::primitive::kind::convolution &&
+         reaches_beyond_both_ends(pd);
+}
+
 }  // namespace
 
 bool is_usable(const PlanBuilder& b, const PostOps& variant, const dnnl::primitive_desc_base& pd) {
-  // oneDNN 3.2's writes behind dst where the number of its points is a multiple of three.
-  const std::string impl = pd.impl_info_str();
-  if (impl.rfind("jit_1x1:avx512_core_amx", 0) == 0) return false;
-  if (multiplies_numbers(pd) && !adds_up_exactly(impl)) return false;
+  if (is_faulty(pd) || (multiplies_numbers(pd) && !adds_up_exactly(pd.impl_info_str())))
+    return false;
   if (variant.sum < 0) return true;
   const memory::desc dst_md = pd.query_md(dnnl::query::dst_md);
   const memory::desc summand_md = with_dtype(dst_md, b.dtype(variant.sum));
