@@ -162,7 +162,8 @@ def test_a_sum_in_place(other, dst):
     if WHOLE:
         assert [s["kind"] for s in steps] == ["convolution", "convolution"]
         assert steps[1]["post_ops"].startswith("sum+")
-        assert steps[1]["dtypes"] == {"src": "u8", "weights": "s8", "dst": dst}
+        dtypes = steps[1]["dtypes"]
+        assert (dtypes["src"], dtypes["weights"], dtypes["dst"]) == ("u8", "s8", dst)
 
 
 def test_a_sum_that_must_not_be_in_place():

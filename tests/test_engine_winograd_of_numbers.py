@@ -26,7 +26,7 @@ from engine_graph import (
     run,
     start,
 )
-from processor import VNNI
+from processor import AMX, VNNI
 
 pytestmark = pytest.mark.skipif(not VNNI, reason="the kernel needs AVX-512 with VNNI")
 
@@ -251,6 +251,7 @@ def test_an_empty_batch():
     assert got.shape == (0, 32, 5, 5)
 
 
+@pytest.mark.skipif(AMX, reason="products of tiles may be faster")
 def test_it_is_chosen_by_measurement():
     """64 channels of 56 × 56 take two thirds of the time."""
     graph = winograd((1, 64, 56, 56), 64, **PADDED)
