@@ -1,7 +1,7 @@
 """Graphs in bf16 whose numbers are exact, for our own kernels' tests."""
 
 import numpy as np
-from engine_graph import Graph, reference, run, start
+from engine_graph import DTYPES, Graph, reference, run, start
 
 
 def between(make, shape=(1, 32, 7, 9), out=64, precision="bf16", layout="channels_last"):
@@ -42,3 +42,23 @@ def steps_of(graph):
     for a, b in zip(got, expected, strict=True):
         assert np.array_equal(a, b)
     return [step for step in engine.profile()["steps"] if step["kind"] != "reorder"]
+
+
+def convolution(graph, x, channels=32, out=64, kernel=(1, 1), bias=True, post_ops=(), **attrs):
+    """Add one whose weights, and bias if there is one, are constants."""
+    weights = (out, channels // attrs.get("groups", 1), *kernel)
+    return graph.convolution(x, weights, graph.constant(out) if bias else None, post_ops, **attrs)
+
+
+def implementations_that_round_once():
+    """Require that sums are those of floats, of factors in bf16, and results the nearest numbers."""
+    graph = between(lambda g, x: convolution(g, x, 256), (1, 256, 9, 9))
+    rng = np.random.default_rng(1)
+    weights = next(a for a in graph.constant_data if a.shape == (64, 256, 1, 1))
+    weights[...] = rng.standard_normal(weights.shape).astype(DTYPES["bf16"]).astype(np.float32)
+    engine = start(graph)
+    (expected,) = reference(graph)
+    (got,) = run(engine, graph.input_data, [expected.shape])
+    error = np.abs(got - expected) / np.maximum(np.abs(expected), 1)
+    assert error.max() <= 2.0**-8 * 1.01
+    return [step["impl"] for step in engine.profile()["steps"]]
