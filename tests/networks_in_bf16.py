@@ -51,7 +51,7 @@ def convolution(graph, x, channels=32, out=64, kernel=(1, 1), bias=True, post_op
 
 
 def implementations_that_round_once():
-    """Require that sums are those of floats, of factors in bf16, and results the nearest numbers."""
+    """Require sums of floats, of factors in bf16, and as results the nearest numbers to these."""
     graph = between(lambda g, x: convolution(g, x, 256), (1, 256, 9, 9))
     rng = np.random.default_rng(1)
     weights = next(a for a in graph.constant_data if a.shape == (64, 256, 1, 1))
