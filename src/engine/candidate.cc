@@ -12,7 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // There are no less than two: the first finds cold caches.
-constexpr size_t kTurns = 5, kMostTurns = 9;
+constexpr size_t kTurns = 5, kMostTurns = 25;
 constexpr Seconds kEnough{0.5};  // to go on beyond kTurns
 constexpr int kRunsOfTurn = 3;
 constexpr Seconds kTurn{0.02};   // for more than one run, which finds warm caches
