@@ -2,11 +2,12 @@
  * \file tiles.h
  * \brief Convolution by AMX's products of tiles: 16 pixels by 16 channels of dst at once.
  *
- * What oneDNN's lacks shows where another thread, perhaps another machine's, runs on the same core:
- * then half of the registers for tiles are left, 8, as many as the instructions can name, and none
- * is free to be loaded while another waits for its product. oneDNN's loops, which keep all 8 in
- * use, take four times as long then. These keep 7, and give each back after its last product, by
- * setting it to zero: 1.7 times as fast as oneDNN's then, and as fast on a core of one's own.
+ * What oneDNN's lacks shows where another thread, perhaps another machine's, runs on the same core.
+ * By what was measured, the processor then has half of its registers for tiles for each: 8, as many
+ * as instructions can name, so that none is free to be loaded while another waits for its product.
+ * oneDNN's loops, which keep all 8 in use, take four times as long then. These keep 7, and give
+ * each back after its last product, by setting it to zero: 1.7 times as fast as oneDNN's then, and
+ * as fast on a core of one's own.
  */
 #ifndef DNNL_BYOC_ENGINE_KERNELS_TILES_H_
 #define DNNL_BYOC_ENGINE_KERNELS_TILES_H_
