@@ -37,6 +37,8 @@ struct ConvolutionOfNumbers {
   std::optional<AddendOfNumbers> addend;
   Range range;  // of dst
 
+  /*! \brief The number that stands for zero in src. */
+  int zero() const { return padding - (is_src_signed() ? 128 : 0); }
   bool is_src_signed() const { return src_md.get_data_type() == memory::data_type::s8; }
   bool is_dst_signed() const { return to.dtype == memory::data_type::s8; }
   bool is_dst_whole() const { return to.dtype != memory::data_type::f32; }

@@ -107,7 +107,7 @@ int starts_of_numbers(PlanBuilder& b, const Node& node, const DenseConvolution& 
                       memory::dim places) {
   const memory::dims shape = b.shape(c.weights);
   const memory::dim channels = shape[0], size = count(shape) / channels;
-  const int zero = c.numbers->padding - (c.numbers->is_src_signed() ? 128 : 0);
+  const int zero = c.numbers->zero();
   if (zero)
     return from_weights<int32_t>(
         b, node, places, text("dense ", zero), [=](const int8_t* weights, int32_t* starts) {

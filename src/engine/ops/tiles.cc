@@ -28,11 +28,6 @@ class TilesKernel final : public Kernel {
   const tiles::Convolution convolution_;
 };
 
-uint8_t padding_of(const DenseConvolution& c) {
-  if (!c.numbers) return 0;
-  return static_cast<uint8_t>(c.numbers->padding - (c.numbers->is_src_signed() ? 128 : 0));
-}
-
 tiles::Convolution convolution_of(const DenseConvolution& c) {
   const memory::dims src = c.src_md.get_dims(), dst = c.dst_md.get_dims();
   const int64_t pixel = bytes_of_pixel(c.src_md);
@@ -44,7 +39,7 @@ tiles::Convolution convolution_of(const DenseConvolution& c) {
   tiles::Convolution result = {dense_dtype(c.src_md.get_data_type()),
                                src[0],
                                c.words(),
-                               padding_of(c),
+                               static_cast<uint8_t>(c.numbers ? c.numbers->zero() : 0),
                                side(0, src[3], dst[3]),
                                side(1, 1, 1),
                                c.results(),
