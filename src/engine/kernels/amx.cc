@@ -1,8 +1,8 @@
 #include <immintrin.h>
-#include <omp.h>
 
 #include "dense_bytes.h"
 #include "dense_halves.h"
+#include "shares.h"
 #include "tiles.h"
 #include "tiles_copy.h"
 
@@ -32,7 +32,7 @@ void store(char* rows, int64_t stride) {
 
 /*! \brief Products of src in bf16. */
 struct OfHalves {
-  using Sums = Floats::Type;
+  using Sums = __m512;
   static Sums add(__m512 a, __m512 b) { return a + b; }
   template <int kSums, int kSrc, int kWeights>
   static void multiply_add() {
@@ -231,23 +231,23 @@ class Chunk {
 template <class Product, class Finish>
 void convolve(const Convolution& c, const dense::Constants& constants, const void* src,
               const void* addend, void* workspace, void* dst) {
-  const kernels::Parts chunks = c.chunks().of_pixels(), parts = c.chunks().of_blocks();
-  const int most = omp_get_max_threads();
-#pragma omp parallel num_threads(c.threads < most ? static_cast<int>(c.threads) : most)
+  const kernels::Parts chunks = c.chunks();
+  const int64_t blocks = c.results.blocks();
+  kernels::Shares shares(c.batch * chunks.count * blocks, c.threads);
+#pragma omp parallel num_threads(shares.threads())
   {
+    const int thread = omp_get_thread_num();
     const int64_t words = c.words_of_tile();
     const Shapes shapes(words);
-    char* own = static_cast<char*>(workspace) + omp_get_thread_num() * c.workspace_bytes();
-#pragma omp for collapse(3) schedule(static)
-    for (int64_t image = 0; image < c.batch; ++image)
-      for (int64_t i = 0; i < chunks.count; ++i)
-        for (int64_t part = 0; part < parts.count; ++part) {
-          const int64_t first = chunks.first(i);
-          Chunk<Product, Finish> chunk(c, words, image, first, chunks.first(i + 1) - first,
-                                       static_cast<const char*>(src), own);
-          for (int64_t block = parts.first(part); block < parts.first(part + 1); ++block)
-            chunk.compute(block, constants, addend, dst);
-        }
+    char* own = static_cast<char*>(workspace) + thread * c.workspace_bytes();
+    for (int64_t item = shares.next(thread); item >= 0;) {
+      const int64_t i = item / blocks, first = chunks.first(i % chunks.count);
+      Chunk<Product, Finish> chunk(c, words, i / chunks.count, first,
+                                   chunks.first(i % chunks.count + 1) - first,
+                                   static_cast<const char*>(src), own);
+      do chunk.compute(item % blocks, constants, addend, dst);
+      while ((item = shares.next(thread)) >= 0 && item / blocks == i);
+    }
   }
 }
 
@@ -259,9 +259,9 @@ void convolve(const Convolution& c, const dense::Constants& constants, const voi
   };
   if (c.src == DataType::bf16) {
     if (c.results.adds)
-      with(Tag<OfHalves>(), Tag<FinishHalves<true>>());
+      with(Tag<OfHalves>(), Tag<FinishFloats<Halves, true>>());
     else
-      with(Tag<OfHalves>(), Tag<FinishHalves<false>>());
+      with(Tag<OfHalves>(), Tag<FinishFloats<Halves, false>>());
   } else {
     with_finish_of_bytes(c.results, [&](auto finish) {
       if (c.src == DataType::s8)

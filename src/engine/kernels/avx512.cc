@@ -1,9 +1,12 @@
 #include <immintrin.h>
 
+#include "dense_floats.h"
+#include "depthwise_of_floats_convolution.h"
 #include "dot_of_floats.h"
 #include "grouped_convolution.h"
 #include "normalize.h"
 #include "pixels_of_planes.h"
+#include "pointwise_convolution.h"
 #include "pooling_of_bytes.h"
 #include "winograd_transforms.h"
 
@@ -81,6 +84,29 @@ struct Avx512 {
   }
 };
 
+/*! \brief See pointwise_convolution.h. */
+struct OneFloat {
+  using Sums = __m512;
+  using Words = __m512;
+
+  static Sums none() { return _mm512_setzero_ps(); }
+  static Sums start(const void* p) { return _mm512_loadu_ps(p); }
+  static Words load(const void* p) { return _mm512_loadu_ps(p); }
+  static Words all(const void* word) { return _mm512_set1_ps(*static_cast<const float*>(word)); }
+  static Sums multiply_add(Sums sums, Words x, Words w) { return _mm512_fmadd_ps(x, w, sums); }
+  static Sums in_register(Sums x) {
+    asm("" : "+v"(x));
+    return x;
+  }
+};
+
+void convolve_pixels(const pointwise::Convolution& c, const dense::Constants& constants,
+                     const void* src, const void* addend, void* dst) {
+  (c.results.adds ? pointwise::convolve<OneFloat, FinishFloats<Singles, true>>
+                  : pointwise::convolve<OneFloat, FinishFloats<Singles, false>>)(c, constants, src,
+                                                                                 addend, dst);
+}
+
 }  // namespace
 
 winograd::Functions winograd::avx512_functions(int tile, const KernelSize& kernel,
@@ -93,7 +119,13 @@ grouped::Function grouped::avx512_function(int64_t group, int64_t stride) {
   return group == 8 ? function_of<Avx512, 8>(stride) : nullptr;
 }
 
+depthwise_of_floats::Function depthwise_of_floats::avx512_function(int64_t stride) {
+  return function_of<Avx512::V>(stride);
+}
+
 pixels::Function pixels::avx512_function(Type type) { return function_of<Avx512>(type); }
+
+pointwise::Function pointwise::avx512_function() { return convolve_pixels; }
 
 pooling::Function pooling::avx512_function(bool is_maximum, bool is_signed) {
   return function_of<Avx512>(is_maximum, is_signed);

@@ -8,9 +8,10 @@ namespace {
 
 /*! \brief See pointwise_convolution.h. */
 struct TwoHalves {
-  using Sums = Floats::Type;
+  using Sums = __m512;
   using Words = __m512bh;
 
+  static Sums none() { return _mm512_setzero_ps(); }
   static Sums start(const void* p) { return _mm512_loadu_ps(p); }
   static Words load(const void* p) { return (Words)_mm512_loadu_si512(p); }
   static Words all(const void* word) {
@@ -27,9 +28,9 @@ struct TwoHalves {
 
 void convolve(const pointwise::Convolution& c, const dense::Constants& constants, const void* src,
               const void* addend, void* dst) {
-  (c.results.adds
-       ? pointwise::convolve<TwoHalves, FinishHalves<true>>
-       : pointwise::convolve<TwoHalves, FinishHalves<false>>)(c, constants, src, addend, dst);
+  (c.results.adds ? pointwise::convolve<TwoHalves, FinishFloats<Halves, true>>
+                  : pointwise::convolve<TwoHalves, FinishFloats<Halves, false>>)(c, constants, src,
+                                                                                 addend, dst);
 }
 
 }  // namespace

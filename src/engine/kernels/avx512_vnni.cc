@@ -120,6 +120,7 @@ struct FourBytes {
   using Sums = __m512i;
   using Words = __m512i;
 
+  static Sums none() { return _mm512_setzero_si512(); }
   static Sums start(const void* p) { return _mm512_loadu_si512(p); }
   static Words load(const void* p) { return _mm512_loadu_si512(p); }
   static Words all(const void* word) {

@@ -23,23 +23,11 @@ inline Parts parts_of_at_most(int64_t most, int64_t size) {
   return {size, (size + most - 1) / most};
 }
 
-/*!
- * \brief Pixels in chunks, which are computed for all blocks of channels, one after the other.
- *
- * Each thread gets as many chunks, if there are enough of them; otherwise a part of the blocks.
- */
-struct Chunks {
-  int64_t pixels, most, blocks, threads;
-
-  Parts of_pixels() const {
-    const int64_t few = parts_of_at_most(most, pixels).count;
-    return {pixels, few < threads ? few : (few + threads - 1) / threads * threads};
-  }
-  Parts of_blocks() const {
-    const int64_t chunks = of_pixels().count, wanted = (threads + chunks - 1) / chunks;
-    return {blocks, wanted < blocks ? wanted : blocks};
-  }
-};
+/*! \brief Pixels in chunks of at most so many: as many for each thread, if there are enough. */
+inline Parts chunks(int64_t pixels, int64_t most, int64_t threads) {
+  const int64_t few = parts_of_at_most(most, pixels).count;
+  return {pixels, few < threads ? few : (few + threads - 1) / threads * threads};
+}
 
 }  // namespace kernels
 }  // namespace dnnl_byoc

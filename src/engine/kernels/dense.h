@@ -31,6 +31,11 @@ struct Results {
   float least, most;    // of a result
 
   int64_t blocks() const { return kernels::parts_of_at_most(kBlock, channels).count; }
+  /*! \brief How many a block has channels for: all, or fewer in the last one. */
+  int64_t vectors(int64_t block) const {
+    const int64_t left = kernels::parts_of_at_most(kLanes, channels - block * kBlock).count;
+    return left < kVectors ? left : kVectors;
+  }
 };
 
 /*! \brief The constants of a convolution, by channel of dst, in whole blocks. */

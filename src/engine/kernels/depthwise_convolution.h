@@ -11,6 +11,7 @@
 #define DNNL_BYOC_ENGINE_KERNELS_DEPTHWISE_CONVOLUTION_H_
 
 #include "depthwise.h"
+#include "shares.h"
 
 namespace dnnl_byoc {
 namespace depthwise {
@@ -113,14 +114,12 @@ template <class Whole, class Half, int kKernel, bool kSigned>
 void convolve(const Convolution& c, const Constants& constants, const void* src, void* dst) {
   const int64_t at_once = c.rows_at_once(), bands = (c.dst.height + at_once - 1) / at_once;
   const int64_t blocks = c.blocks();
-#pragma omp parallel for collapse(3) schedule(static)
-  for (int64_t image = 0; image < c.batch; ++image)
-    for (int64_t band = 0; band < bands; ++band)
-      for (int64_t block = 0; block < blocks; ++block) {
-        const auto rows = c.width(block) == kBlock ? convolve_rows<Whole, kKernel, kSigned>
-                                                   : convolve_rows<Half, kKernel, kSigned>;
-        rows(c, constants, block, image, band * at_once, src, dst);
-      }
+  kernels::share(c.batch * bands * blocks, [&](int64_t item) {
+    const int64_t block = item % blocks, band = item / blocks % bands;
+    const auto rows = c.width(block) == kBlock ? convolve_rows<Whole, kKernel, kSigned>
+                                               : convolve_rows<Half, kKernel, kSigned>;
+    rows(c, constants, block, item / blocks / bands, band * at_once, src, dst);
+  });
 }
 
 template <class Whole, class Half, bool kSigned>

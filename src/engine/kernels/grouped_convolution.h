@@ -9,6 +9,7 @@
 #define DNNL_BYOC_ENGINE_KERNELS_GROUPED_CONVOLUTION_H_
 
 #include "grouped.h"
+#include "shares.h"
 #include "vectors.h"
 
 namespace dnnl_byoc {
@@ -73,35 +74,33 @@ void convolve(const Convolution& c, const float* src, const float* weights, cons
               const float* addend, float* dst) {
   using T = Tile<Isa, kGroup, kStride>;
   constexpr int V = Isa::V;
-#pragma omp parallel for collapse(3) schedule(static)
-  for (int64_t image = 0; image < c.batch; ++image)
-    for (int64_t channels = 0; channels < c.channel_vectors; ++channels)
-      for (int64_t row = 0; row < c.dst.height; ++row) {
-        const Finish<V> finish(c.activation, bias ? bias + channels * V : nullptr,
-                               addend != nullptr);
-        const float* w = weights + channels * kKernel * kGroup * kKernel * V;
-        Extent inside;
-        const int64_t y = row * c.row_step - c.padding_top;
-        clip(y, c.src.height, kKernel, &inside.first_row, &inside.last_row);
-        const float* pixels = src + image * c.src.batch_stride + channels * c.src.vector_stride +
-                              y * c.src.row_stride;
-        const int64_t offset_of_row =
-            image * c.dst.batch_stride + channels * c.dst.vector_stride + row * c.dst.row_stride;
-        for (int64_t column = 0; column < c.dst.width; column += T::kResults) {
-          const int64_t x = column * kStride - c.padding_left;
-          clip(x, c.src.width, T::kColumns, &inside.first_column, &inside.last_column);
-          const int64_t results = c.dst.width - column;
-          const bool whole = inside.first_column == 0 && inside.last_column == T::kColumns &&
-                             results >= T::kResults;
-          const float* pixel = pixels + x * c.src.column_stride;
-          const int64_t offset = offset_of_row + column * c.dst.column_stride;
-          const float* added = addend ? addend + offset : nullptr;
-          if (whole)
-            T::template compute<true>(c, pixel, inside, w, finish, added, dst + offset, results);
-          else
-            T::template compute<false>(c, pixel, inside, w, finish, added, dst + offset, results);
-        }
-      }
+  kernels::share(c.batch * c.channel_vectors * c.dst.height, [&](int64_t item) {
+    const int64_t row = item % c.dst.height, channels = item / c.dst.height % c.channel_vectors;
+    const int64_t image = item / c.dst.height / c.channel_vectors;
+    const Finish<V> finish(c.activation, bias ? bias + channels * V : nullptr, addend != nullptr);
+    const float* w = weights + channels * kKernel * kGroup * kKernel * V;
+    Extent inside;
+    const int64_t y = row * c.row_step - c.padding_top;
+    clip(y, c.src.height, kKernel, &inside.first_row, &inside.last_row);
+    const float* pixels =
+        src + image * c.src.batch_stride + channels * c.src.vector_stride + y * c.src.row_stride;
+    const int64_t offset_of_row =
+        image * c.dst.batch_stride + channels * c.dst.vector_stride + row * c.dst.row_stride;
+    for (int64_t column = 0; column < c.dst.width; column += T::kResults) {
+      const int64_t x = column * kStride - c.padding_left;
+      clip(x, c.src.width, T::kColumns, &inside.first_column, &inside.last_column);
+      const int64_t results = c.dst.width - column;
+      const bool whole =
+          inside.first_column == 0 && inside.last_column == T::kColumns && results >= T::kResults;
+      const float* pixel = pixels + x * c.src.column_stride;
+      const int64_t offset = offset_of_row + column * c.dst.column_stride;
+      const float* added = addend ? addend + offset : nullptr;
+      if (whole)
+        T::template compute<true>(c, pixel, inside, w, finish, added, dst + offset, results);
+      else
+        T::template compute<false>(c, pixel, inside, w, finish, added, dst + offset, results);
+    }
+  });
 }
 
 template <class Isa, int kGroup>

@@ -19,13 +19,13 @@ struct Convolution {
   int64_t pixels, words;  // of src, in each pixel
   int64_t src_stride;     // from pixel to pixel, in bytes
   dense::Results results;
-  int64_t threads;  // at most
+  int64_t threads;  // for which there are to be chunks
 
-  kernels::Chunks chunks() const { return {pixels, kMostInChunk, results.blocks(), threads}; }
+  kernels::Parts chunks() const { return kernels::chunks(pixels, kMostInChunk, threads); }
 
  private:
   // So many leave src in the second cache, and read weights from behind it seldom enough.
-  static constexpr int64_t kMostInChunk = 48;
+  static constexpr int64_t kMostInChunk = 64;
 };
 
 /*!
@@ -37,8 +37,9 @@ struct Convolution {
 using Function = void (*)(const Convolution&, const dense::Constants&, const void* src,
                           const void* addend, void* dst);
 
-/*! \name For src in bf16 and bytes; in bf16, for channels of dst in whole vectors. */
+/*! \name For src in f32, bf16 and bytes. */
 ///@{
+Function avx512_function();
 Function avx512_bf16_function();
 Function avx512_vnni_function();
 ///@}

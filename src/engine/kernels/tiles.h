@@ -78,23 +78,22 @@ struct Convolution {
   }
 
   /*! \brief The rows of an image. */
-  kernels::Chunks chunks() const {
+  kernels::Parts chunks() const {
     const int64_t most = kMostBytesInChunk / pixel_bytes(), rows = vertical.dst;
+    const int64_t of_chunk = (most < kMostInChunk ? most : kMostInChunk) / pitch();
     const int64_t of_image = threads / batch > 1 ? threads / batch : 1;
-    kernels::Chunks chunks = {rows, (most < kMostInChunk ? most : kMostInChunk) / pitch(),
-                              results.blocks(), of_image};
-    if (chunks.most < 1) chunks.most = 1;
+    const kernels::Parts chunks = kernels::chunks(rows, of_chunk < 1 ? 1 : of_chunk, of_image);
     // Fewer rows for each thread are better than many more channels for one of them.
-    const kernels::Parts parts = chunks.of_blocks();
-    if (parts.most() * parts.count * 8 > parts.size * 9 && rows >= of_image)
-      chunks.most = kernels::Parts{rows, of_image}.most();
+    const kernels::Parts items = {chunks.count * results.blocks(), of_image};
+    if (items.most() * items.count * 8 > items.size * 9 && rows >= of_image)
+      return {rows, of_image};
     return chunks;
   }
 
   /*! \brief The memory that each thread works in. */
   int64_t workspace_bytes() const {
     const int64_t planes = vertical.planes() * horizontal.planes();
-    const int64_t rows = chunks().of_pixels().most() + vertical.reach();
+    const int64_t rows = chunks().most() + vertical.reach();
     const int64_t pixels = copies() ? planes * rows * pitch() : kPixels;
     return (pixels + kPixels) * pixel_bytes();  // the last tile may be read beyond the end
   }

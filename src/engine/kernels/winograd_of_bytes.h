@@ -66,13 +66,13 @@ struct Convolution {
 
   int64_t rows() const { return (dst.height + kTile - 1) / kTile; }
   int64_t columns() const { return (dst.width + kTile - 1) / kTile; }
-  kernels::Chunks chunks() const {
-    return {batch * rows() * columns(), kMostInChunk, channels.vectors(), threads};
+  kernels::Parts chunks() const {
+    return kernels::chunks(batch * rows() * columns(), kMostInChunk, threads);
   }
   /*! \brief The memory that each thread works in. */
   int64_t workspace_bytes() const {
     const int64_t lines = kElements * (channels.blocks() + 1) + kTile * kTile;
-    return chunks().of_pixels().most() * lines * kLine;
+    return chunks().most() * lines * kLine;
   }
 };
 

@@ -244,21 +244,22 @@ class Chunk {
 template <class Isa>
 void convolve(const Convolution& c, const Constants& constants, const void* src, const void* addend,
               void* workspace, void* dst) {
-  const kernels::Parts chunks = c.chunks().of_pixels(), parts = c.chunks().of_blocks();
-  const int most = omp_get_max_threads();
-#pragma omp parallel num_threads(c.threads < most ? static_cast<int>(c.threads) : most)
+  const kernels::Parts chunks = c.chunks();
+  const int64_t vectors = c.channels.vectors();
+  kernels::Shares shares(chunks.count * vectors, c.threads);
+#pragma omp parallel num_threads(shares.threads())
   {
-    char* own = static_cast<char*>(workspace) + omp_get_thread_num() * c.workspace_bytes();
-#pragma omp for collapse(2) schedule(static)
-    for (int64_t chunk = 0; chunk < chunks.count; ++chunk)
-      for (int64_t part = 0; part < parts.count; ++part) {
-        const int64_t first = chunks.first(chunk);
-        const Chunk<Isa> tiles(c, first, chunks.first(chunk + 1) - first, own);
-        tiles.transform_src(static_cast<const uint8_t*>(src));
-        for (int64_t i = parts.first(part); i < parts.first(part + 1); ++i)
-          tiles.compute(constants, i, static_cast<const uint8_t*>(addend),
-                        static_cast<uint8_t*>(dst));
-      }
+    const int thread = omp_get_thread_num();
+    char* own = static_cast<char*>(workspace) + thread * c.workspace_bytes();
+    int64_t transformed = -1;  // chunk
+    for (int64_t item; (item = shares.next(thread)) >= 0;) {
+      const int64_t chunk = item / vectors, first = chunks.first(chunk);
+      const Chunk<Isa> tiles(c, first, chunks.first(chunk + 1) - first, own);
+      if (chunk != transformed) tiles.transform_src(static_cast<const uint8_t*>(src));
+      transformed = chunk;
+      tiles.compute(constants, item % vectors, static_cast<const uint8_t*>(addend),
+                    static_cast<uint8_t*>(dst));
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #ifndef DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_TRANSFORMS_H_
 #define DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_TRANSFORMS_H_
 
+#include "shares.h"
 #include "vectors.h"
 #include "winograd.h"
 
@@ -137,31 +138,29 @@ void transform_src_tile(const T* pixel, const Image& image, const Extent& inside
 template <int V, class H, class W, class T>
 void transform_src(const SrcTransform& s, const void* src, float* matrices) {
   const Tiling& tiling = s.tiling;
-#pragma omp parallel for collapse(2) schedule(static)
-  for (int64_t line = 0; line < tiling.rows; ++line)
-    for (int64_t channels = 0; channels < tiling.channel_vectors; ++channels) {
-      const int64_t image = (tiling.first_row + line) / tiling.rows_per_image;
-      const int64_t row = (tiling.first_row + line) % tiling.rows_per_image;
-      Extent inside;
-      const int64_t y = row * H::m - s.padding_top;
-      clip(y, s.src.height, H::n, &inside.first_row, &inside.last_row);
-      const T* pixels = static_cast<const T*>(src) + image * s.src.batch_stride +
-                        channels * s.src.vector_stride + y * s.src.row_stride;
-      float* out = matrices + line * tiling.columns * s.matrices.row_stride + channels * V;
-      for (int64_t column = 0; column < tiling.columns; ++column) {
-        const int64_t x = column * W::m - s.padding_left;
-        clip(x, s.src.width, W::n, &inside.first_column, &inside.last_column);
-        const bool whole = inside.first_row == 0 && inside.last_row == H::n &&
-                           inside.first_column == 0 && inside.last_column == W::n;
-        const T* pixel = pixels + x * s.src.column_stride;
-        float* matrix = out + column * s.matrices.row_stride;
-        if (whole)
-          transform_src_tile<V, H, W, true>(pixel, s.src, inside, matrix, s.matrices.matrix_stride);
-        else
-          transform_src_tile<V, H, W, false>(pixel, s.src, inside, matrix,
-                                             s.matrices.matrix_stride);
-      }
+  kernels::share(tiling.rows * tiling.channel_vectors, [&](int64_t item) {
+    const int64_t line = item / tiling.channel_vectors, channels = item % tiling.channel_vectors;
+    const int64_t image = (tiling.first_row + line) / tiling.rows_per_image;
+    const int64_t row = (tiling.first_row + line) % tiling.rows_per_image;
+    Extent inside;
+    const int64_t y = row * H::m - s.padding_top;
+    clip(y, s.src.height, H::n, &inside.first_row, &inside.last_row);
+    const T* pixels = static_cast<const T*>(src) + image * s.src.batch_stride +
+                      channels * s.src.vector_stride + y * s.src.row_stride;
+    float* out = matrices + line * tiling.columns * s.matrices.row_stride + channels * V;
+    for (int64_t column = 0; column < tiling.columns; ++column) {
+      const int64_t x = column * W::m - s.padding_left;
+      clip(x, s.src.width, W::n, &inside.first_column, &inside.last_column);
+      const bool whole = inside.first_row == 0 && inside.last_row == H::n &&
+                         inside.first_column == 0 && inside.last_column == W::n;
+      const T* pixel = pixels + x * s.src.column_stride;
+      float* matrix = out + column * s.matrices.row_stride;
+      if (whole)
+        transform_src_tile<V, H, W, true>(pixel, s.src, inside, matrix, s.matrices.matrix_stride);
+      else
+        transform_src_tile<V, H, W, false>(pixel, s.src, inside, matrix, s.matrices.matrix_stride);
     }
+  });
 }
 
 /*! \param addend, pixel The tile's first element. */
@@ -192,32 +191,31 @@ template <int V, class H, class W, class T>
 void transform_dst(const DstTransform& d, const float* matrices, const float* bias,
                    const void* addend, void* dst) {
   const Tiling& tiling = d.tiling;
-#pragma omp parallel for collapse(2) schedule(static)
-  for (int64_t line = 0; line < tiling.rows; ++line)
-    for (int64_t channels = 0; channels < tiling.channel_vectors; ++channels) {
-      const int64_t image = (tiling.first_row + line) / tiling.rows_per_image;
-      const int64_t row = (tiling.first_row + line) % tiling.rows_per_image;
-      const Finish<V> finish(d.activation, bias ? bias + channels * V : nullptr, addend != nullptr);
-      Extent inside;
-      clip(row * H::m, d.dst.height, H::m, &inside.first_row, &inside.last_row);
-      const int64_t offset_of_row = image * d.dst.batch_stride + channels * d.dst.vector_stride +
-                                    row * H::m * d.dst.row_stride;
-      const float* in = matrices + line * tiling.columns * d.matrices.row_stride + channels * V;
-      for (int64_t column = 0; column < tiling.columns; ++column) {
-        clip(column * W::m, d.dst.width, W::m, &inside.first_column, &inside.last_column);
-        const bool whole = inside.last_row == H::m && inside.last_column == W::m;
-        const int64_t offset = offset_of_row + column * W::m * d.dst.column_stride;
-        const float* matrix = in + column * d.matrices.row_stride;
-        const T* added = addend ? static_cast<const T*>(addend) + offset : nullptr;
-        T* pixel = static_cast<T*>(dst) + offset;
-        if (whole)
-          transform_dst_tile<V, H, W, true>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
-                                            inside, pixel);
-        else
-          transform_dst_tile<V, H, W, false>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
-                                             inside, pixel);
-      }
+  kernels::share(tiling.rows * tiling.channel_vectors, [&](int64_t item) {
+    const int64_t line = item / tiling.channel_vectors, channels = item % tiling.channel_vectors;
+    const int64_t image = (tiling.first_row + line) / tiling.rows_per_image;
+    const int64_t row = (tiling.first_row + line) % tiling.rows_per_image;
+    const Finish<V> finish(d.activation, bias ? bias + channels * V : nullptr, addend != nullptr);
+    Extent inside;
+    clip(row * H::m, d.dst.height, H::m, &inside.first_row, &inside.last_row);
+    const int64_t offset_of_row =
+        image * d.dst.batch_stride + channels * d.dst.vector_stride + row * H::m * d.dst.row_stride;
+    const float* in = matrices + line * tiling.columns * d.matrices.row_stride + channels * V;
+    for (int64_t column = 0; column < tiling.columns; ++column) {
+      clip(column * W::m, d.dst.width, W::m, &inside.first_column, &inside.last_column);
+      const bool whole = inside.last_row == H::m && inside.last_column == W::m;
+      const int64_t offset = offset_of_row + column * W::m * d.dst.column_stride;
+      const float* matrix = in + column * d.matrices.row_stride;
+      const T* added = addend ? static_cast<const T*>(addend) + offset : nullptr;
+      T* pixel = static_cast<T*>(dst) + offset;
+      if (whole)
+        transform_dst_tile<V, H, W, true>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
+                                          inside, pixel);
+      else
+        transform_dst_tile<V, H, W, false>(matrix, d.matrices.matrix_stride, finish, added, d.dst,
+                                           inside, pixel);
     }
+  });
 }
 
 template <int V, class H, class W>

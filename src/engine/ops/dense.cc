@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../error.h"
-#include "../isa.h"
+#include "convolution_of_floats.h"
 #include "ending.h"
 #include "post_ops.h"
 
@@ -27,8 +27,14 @@ memory::dim channels_of_word(Type dtype) {
 
 /*! \brief Weights in blocks of channels of dst, and the channels of src by word. */
 memory::desc weights_md(const memory::dims& shape, Type src_dtype) {
-  if (src_dtype == Type::bf16) return {shape, Type::bf16, memory::format_tag::AcdB64a2b};
-  return {shape, Type::s8, memory::format_tag::AcdB64a4b};
+  switch (src_dtype) {
+    case Type::f32:
+      return {shape, Type::f32, memory::format_tag::Acdb64a};
+    case Type::bf16:
+      return {shape, Type::bf16, memory::format_tag::AcdB64a2b};
+    default:
+      return {shape, Type::s8, memory::format_tag::AcdB64a4b};
+  }
 }
 
 /*! \brief Whether results before they are rounded stay below 2³¹, with terms up to kMostTerm. */
@@ -61,44 +67,22 @@ std::optional<DenseConvolution> of_numbers(const PlanBuilder& b, const Node& nod
                           c};
 }
 
-std::optional<DenseConvolution> of_bf16(const PlanBuilder& b, const Node& node) {
-  const int src = node.inputs[0], weights = node.inputs[1];
-  const memory::dims src_shape = b.shape(src), shape = b.shape(weights);
-  const auto is_real = [&](int tensor) {
-    return b.dtype(tensor) == Type::f32 || b.dtype(tensor) == Type::bf16;
-  };
-  if (!b.has_own_kernels() || !computes_in(Type::bf16) ||
-      b.dtypes_for(node, src).front() != Type::bf16 ||
-      b.result_dtype(node, Type::bf16) != Type::bf16 || !is_real(src) || !is_real(weights) ||
-      !b.is_constant(weights) || b.numbers_of(weights) >= 0 || shape[0] % dense::kLanes)
-    return std::nullopt;
-  const Window window(b, node, spatial(shape));
-  memory::dims dst_shape = window.output(b, node, spatial(shape));
-  dst_shape.insert(dst_shape.begin(), {src_shape[0], shape[0]});
-  auto op = node.post_ops.begin();
-  const bool adds = op != node.post_ops.end() && op->alg == dnnl::algorithm::binary_add;
-  if (adds && (b.shape(op->src1) != dst_shape || b.dtype(op->src1) != Type::bf16))
-    return std::nullopt;
-  const int addend = adds ? op++->src1 : -1;
-  const auto range = range_of({op, node.post_ops.end()});
-  const memory::desc src_md =
-      data_md(b.layout(), src_shape, Type::bf16).value_or(with_dtype(b.md(src), Type::bf16));
-  if (!range || window.dilation != memory::dims{0, 0} ||
-      data_layout_of(src_md) != DataLayout::channels_last || !is_countable(dst_shape) ||
-      !has_usual_bias(b, node, shape[0]))
-    return std::nullopt;
-  return DenseConvolution{window,
+std::optional<DenseConvolution> of_floats(const PlanBuilder& b, const Node& node) {
+  const auto c = convolution_of_floats(b, node);
+  if (!c || data_layout_of(c->src_md) != DataLayout::channels_last) return std::nullopt;
+  const memory::dims shape = b.shape(node.inputs[1]);
+  return DenseConvolution{c->window,
                           spatial(shape),
-                          src_md,
-                          same_layout(src_md, dst_shape),
-                          weights_md(shape, Type::bf16),
-                          src,
-                          weights,
+                          c->src_md,
+                          c->dst_md,
+                          weights_md(shape, c->dtype()),
+                          node.inputs[0],
+                          node.inputs[1],
                           node.output,
-                          addend,
-                          Type::bf16,
+                          c->addend,
+                          c->dtype(),
                           1.f,
-                          *range,
+                          c->range,
                           std::nullopt};
 }
 
@@ -176,7 +160,7 @@ std::optional<DenseConvolution> dense_convolution(const PlanBuilder& b, const No
       shape[1] < kFewestChannels)
     return std::nullopt;
   auto found = of_numbers(b, node);
-  if (!found) found = of_bf16(b, node);
+  if (!found) found = of_floats(b, node);
   if (!found || count(found->src_md.get_dims()) == 0 || count(found->dst_md.get_dims()) == 0 ||
       shape[1] % channels_of_word(found->src_md.get_data_type()) ||
       !b.can_require(found->weights, found->weights_md))
@@ -184,13 +168,13 @@ std::optional<DenseConvolution> dense_convolution(const PlanBuilder& b, const No
   return found;
 }
 
-DenseArguments::DenseArguments(void* const* data, const dense::Results& results,
+DenseArguments::DenseArguments(void* const* data, const dense::Results& results, bool of_numbers,
                                bool has_workspace) {
   const auto next = [&data] { return *data++; };
   const auto floats = [&] { return static_cast<const float*>(next()); };
   src = next();
   constants = {next(), next(), nullptr, nullptr};
-  if (results.dtype != dense::DataType::bf16) {
+  if (of_numbers) {
     constants.factors = floats();
     constants.terms = floats();
   }

@@ -15,9 +15,9 @@ namespace dnnl_byoc {
 
 /*!
  * \brief A two-dimensional convolution, channels-last, without groups and holes in its window: of
- * bf16 with a result in bf16, or of numbers that stand for others.
+ * f32 or bf16 with a result of the same, or of numbers that stand for others.
  *
- * Its post-ops may be an addition of a whole tensor, of bf16 or numbers, and a ReLU or a clip.
+ * Its post-ops may be an addition of a whole tensor, of floats or numbers, and a ReLU or a clip.
  */
 struct DenseConvolution {
   Window window;
@@ -29,10 +29,11 @@ struct DenseConvolution {
   memory::data_type addend_dtype;
   float addend_factor;
   Range range;
-  std::optional<ConvolutionOfNumbers> numbers;  // none of bf16
+  std::optional<ConvolutionOfNumbers> numbers;  // none of floats
 
   /*! \brief Whether the window is a pixel that visits each of src's once. */
   bool is_pointwise() const;
+  bool is_of_f32() const { return src_md.get_data_type() == memory::data_type::f32; }
   int64_t words() const;  // of a pixel of src
   dense::Results results() const;
 };
@@ -53,7 +54,8 @@ struct DenseArguments {
   const void* addend;
   void* workspace;
 
-  DenseArguments(void* const* data, const dense::Results& results, bool has_workspace);
+  DenseArguments(void* const* data, const dense::Results& results, bool of_numbers,
+                 bool has_workspace);
 };
 
 /*!

@@ -5,8 +5,11 @@
 #include <vector>
 
 #include "../error.h"
+#include "../isa.h"
 #include "../kernel.h"
 #include "../kernels/depthwise.h"
+#include "../kernels/depthwise_of_floats.h"
+#include "convolution_of_floats.h"
 #include "convolution_of_numbers.h"
 #include "ending.h"
 #include "post_ops.h"
@@ -34,6 +37,22 @@ class DepthwiseKernel final : public Kernel {
   const depthwise::Convolution convolution_;
 };
 
+class DepthwiseOfFloatsKernel final : public Kernel {
+ public:
+  DepthwiseOfFloatsKernel(depthwise_of_floats::Function function,
+                          const depthwise_of_floats::Convolution& convolution)
+      : function_(function), convolution_(convolution) {}
+  const char* impl() const override { return "depthwise"; }
+  void run(void* const* data) const override {
+    const auto floats = [data](int i) { return static_cast<float*>(data[i]); };
+    function_(convolution_, floats(0), floats(1), floats(2), floats(3));
+  }
+
+ private:
+  const depthwise_of_floats::Function function_;
+  const depthwise_of_floats::Convolution convolution_;
+};
+
 bool is_depthwise(const PlanBuilder& b, const Node& node) {
   const memory::dims src = b.shape(node.inputs[0]), weights = b.shape(node.inputs[1]);
   return src.size() == 4 && weights[1] == 1 && weights[0] == src[1] &&
@@ -41,10 +60,7 @@ bool is_depthwise(const PlanBuilder& b, const Node& node) {
          weights[2] == weights[3];
 }
 
-}  // namespace
-
-bool build_depthwise(PlanBuilder& b, const Node& node) {
-  if (!is_depthwise(b, node)) return false;
+bool build_of_numbers(PlanBuilder& b, const Node& node) {
   const auto problem = convolution_of_numbers(b, node);
   if (!problem || !problem->is_dst_whole() || problem->addend) return false;
   const memory::dims shape = problem->src_md.get_dims();
@@ -82,6 +98,47 @@ bool build_depthwise(PlanBuilder& b, const Node& node) {
       {DNNL_ARG_DST, b.define(problem->dst, problem->dst_md)}};
   b.emit(node.kind, std::make_shared<DepthwiseKernel>(function, c), args, post_op_names(node));
   return true;
+}
+
+/*! \brief (kernel, kernel, channels). */
+memory::desc weights_md(const memory::dims& shape) {
+  return {shape, memory::data_type::f32, memory::format_tag::cdba};
+}
+
+bool build_of_floats(PlanBuilder& b, const Node& node) {
+  const int src = node.inputs[0], weights = node.inputs[1];
+  const auto problem = convolution_of_floats(b, node);
+  const memory::dims shape = b.shape(weights), kernel = spatial(shape);
+  if (!problem || problem->dtype() != memory::data_type::f32 || problem->addend >= 0 ||
+      kernel[0] != depthwise_of_floats::kKernel || shape[0] % channel_block() ||
+      !b.can_require(weights, weights_md(shape)))
+    return false;
+  const memory::dims strides = problem->window.strides;
+  const auto function = depthwise_of_floats::avx512_function(strides[0]);
+  if (strides[0] != strides[1] || !function || !b.wants_own_kernel()) return false;
+
+  const depthwise_of_floats::Convolution c = {image_of(problem->src_md),
+                                              image_of(problem->dst_md),
+                                              b.shape(src)[0],
+                                              shape[0] / channel_block(),
+                                              window_side(problem->window, kernel, 0),
+                                              window_side(problem->window, kernel, 1),
+                                              problem->range.least,
+                                              problem->range.most};
+  const std::vector<std::pair<int, int>> args = {
+      {DNNL_ARG_SRC, b.require(src, problem->src_md)},
+      {DNNL_ARG_WEIGHTS, b.require(weights, weights_md(shape))},
+      {DNNL_ARG_BIAS, bias(b, node, shape[0], in_order(shape[0], shape[0]))},
+      {DNNL_ARG_DST, b.define(node.output, problem->dst_md)}};
+  b.emit(node.kind, std::make_shared<DepthwiseOfFloatsKernel>(function, c), args,
+         post_op_names(node));
+  return true;
+}
+
+}  // namespace
+
+bool build_depthwise(PlanBuilder& b, const Node& node) {
+  return is_depthwise(b, node) && (build_of_numbers(b, node) || build_of_floats(b, node));
 }
 
 }  // namespace dnnl_byoc

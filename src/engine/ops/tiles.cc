@@ -16,15 +16,17 @@ constexpr int64_t kFewestWords = 8;  // of a tile's row: with fewer, oneDNN's fi
 
 class TilesKernel final : public Kernel {
  public:
-  explicit TilesKernel(const tiles::Convolution& convolution) : convolution_(convolution) {}
+  TilesKernel(const tiles::Convolution& convolution, bool of_numbers)
+      : of_numbers_(of_numbers), convolution_(convolution) {}
   const char* impl() const override { return "tiles"; }
   void run(void* const* data) const override {
-    const DenseArguments args(data, convolution_.results, /*has_workspace=*/true);
+    const DenseArguments args(data, convolution_.results, of_numbers_, /*has_workspace=*/true);
     function_(convolution_, args.constants, args.src, args.addend, args.workspace, args.dst);
   }
 
  private:
   const tiles::Function function_ = tiles::amx_function();
+  const bool of_numbers_;
   const tiles::Convolution convolution_;
 };
 
@@ -61,10 +63,10 @@ tiles::Convolution convolution_of(const DenseConvolution& c) {
 bool build_tiles(PlanBuilder& b, const Node& node) {
   if (!has_amx()) return false;
   const auto c = dense_convolution(b, node);
-  if (!c || c->kernel[0] * c->kernel[1] > tiles::kMostTaps) return false;
+  if (!c || c->is_of_f32() || c->kernel[0] * c->kernel[1] > tiles::kMostTaps) return false;
   const tiles::Convolution convolution = convolution_of(*c);
   if (convolution.words_of_tile() < kFewestWords || !b.wants_own_kernel()) return false;
-  emit_dense(b, node, *c, std::make_shared<TilesKernel>(convolution),
+  emit_dense(b, node, *c, std::make_shared<TilesKernel>(convolution, c->numbers.has_value()),
              convolution.threads * convolution.workspace_bytes());
   return true;
 }
