@@ -17,6 +17,9 @@ WHOLE = build_info()["isa"] in (
 VNNI = WHOLE and VECTOR == 16
 """The package's own kernels for whole numbers in vectors of 64 bytes."""
 
+AVX512 = OWN_KERNELS and VECTOR == 16
+"""Those of floats in vectors of 64 bytes."""
+
 AMX = "AMX" in build_info()["isa"]
 """Products of tiles of bytes and bf16."""
 

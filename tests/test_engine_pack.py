@@ -22,7 +22,7 @@ def layers():
     x = graph.input(1, 16, 9, 8)
     y = graph.convolution(x, (32, 16, 3, 3), graph.constant(32), padding_l=1, padding_r=1)
     y = graph.convolution(y, (48, 16, 3, 3), graph.constant(48), groups=2)  # seen as 5-D
-    y = graph.convolution(y, (48, 1, 3, 3), None, groups=48)
+    y = graph.convolution(y, (48, 1, 3, 3), graph.constant(48), groups=48)
     y = graph.node("reshape", [y], shape=[4, -1])
     weights = graph.constant(24, 48 * 5 * 4 // 4)
     turned = graph.node("transpose", [weights], axes=[1, 0])

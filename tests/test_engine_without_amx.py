@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from processor import AMX
 
-FILES = ["pointwise", "pointwise_bf16", "winograd_of_numbers", "random_numbers"]
+FILES = ["pointwise", "pointwise_of_floats", "winograd_of_numbers", "random_numbers"]
 
 
 @pytest.mark.skipif(not AMX, reason="the tests of these kernels run as they are")

@@ -77,13 +77,22 @@ class Shapes {
   Shapes(const Shapes&) = delete;
 };
 
-/*! \brief What comes from far takes a while, and the processor itself asks for it too late. */
-inline void fetch(const char* weights, int64_t words) {
-  for (int64_t i = 0; i < words; ++i) {
-    __builtin_prefetch(weights + i * kLine);
-    __builtin_prefetch(weights + i * kLine + kLanes * kWord);
+/*!
+ * \brief Weights to ask for, so many bytes with each tile of src.
+ *
+ * What comes from far takes a while, and the processor itself asks for it too late.
+ */
+struct Fetched {
+  const char* first;
+  int64_t bytes;
+
+  void next() {
+    constexpr int64_t kOfCache = 64;  // bytes of a line
+    for (int64_t i = 0; i < bytes; i += kOfCache)
+      __builtin_prefetch(first + i, 0, 2);  // to the second cache
+    first += bytes;
   }
-}
+};
 
 /*!
  * \brief The sums of one or two tiles of pixels by one or two of channels of dst.
@@ -93,15 +102,15 @@ inline void fetch(const char* weights, int64_t words) {
  * \param src The first of the pixels, at the window's first tap. \param stride Between pixels.
  * \param distance Between the two tiles. All in bytes.
  */
-template <class Product, int kHigh, int kWide, bool kFetches>
+template <class Product, int kHigh, int kWide>
 void multiply(const Convolution& c, int64_t words, const char* src, const int64_t* offsets,
-              int64_t stride, int64_t distance, const char* weights, char* sums) {
+              int64_t stride, int64_t distance, const char* weights, Fetched fetched, char* sums) {
   const int64_t taps = c.taps();
   zero<0>(), zero<1>(), zero<2>(), zero<3>();
   for (int64_t tap = 0; tap < taps; ++tap) {
     const char* x = src + offsets[tap];
     for (int64_t left = c.words_of_tap(); left > 0; left -= words) {
-      if (kFetches) fetch(weights + words * kLine, words);
+      fetched.next();
       load<4>(x, stride);
       load<6>(weights, kLine);
       Product::template multiply_add<0, 4, 6>();
@@ -150,24 +159,31 @@ class Chunk {
     }
   }
 
-  void compute(int64_t block, const dense::Constants& constants, const void* addend, void* dst) {
+  /*! \param is_new Whether the block's weights were not asked for while another was computed. */
+  void compute(int64_t block, bool is_new, const dense::Constants& constants, const void* addend,
+               void* dst) {
     const Finish finish(c_.results, constants, block * kBlock, addend, dst);
-    const char* weights =
-        static_cast<const char*>(constants.weights) + block * c_.taps() * c_.words_of_tap() * kLine;
+    const auto* all_weights = static_cast<const char*>(constants.weights);
+    const int64_t block_bytes = c_.taps() * c_.words_of_tap() * kLine;
+    const char* weights = all_weights + block * block_bytes;
+    const char* next = all_weights + (block + 1) % c_.results.blocks() * block_bytes;
     const float* starts = static_cast<const float*>(constants.starts) + block * kBlock;
-    const int64_t channels = c_.results.channels - block * kBlock;
-    const int64_t vectors =
-        kernels::parts_of_at_most(kLanes, channels < kBlock ? channels : kBlock).count;
+    const int64_t vectors = c_.results.vectors(block);
+    const int64_t step_bytes = words_ * kLine;
+    const int64_t rounds = kernels::parts_of_at_most(2 * kPixels, positions_).count *
+                           kernels::parts_of_at_most(2, vectors).count;
+    int64_t round = 0;
     for (int64_t position = 0; position < positions_; position += 2 * kPixels) {
       const int64_t second = position + kPixels;
       const bool is_high = second < positions_;
       const int64_t start = start_of(position), distance = start_of(second) - start;
-      for (int64_t v = 0; v < vectors; v += 2) {
-        const bool is_wide = v + 1 < vectors;
-        const auto function = position == 0 ? function_of<true>(is_high, is_wide)
-                                            : function_of<false>(is_high, is_wide);
-        function(c_, words_, src_ + start * stride_, offsets_, stride_, distance * stride_,
-                 weights + v * kLanes * kWord, sums_ + v * kLanes * kWord);
+      for (int64_t v = 0; v < vectors; v += 2, ++round) {
+        const Fetched fetched = is_new && round == 0 ? Fetched{weights + step_bytes, step_bytes}
+                                                     : Fetched{next + round * block_bytes / rounds,
+                                                               step_bytes / rounds};
+        function_of(is_high, v + 1 < vectors)(c_, words_, src_ + start * stride_, offsets_, stride_,
+                                              distance * stride_, weights + v * kLanes * kWord,
+                                              fetched, sums_ + v * kLanes * kWord);
       }
       store(finish, starts, position, start, sums_);
       if (is_high) store(finish, starts, second, start + distance, sums_ + kPixels * kLine);
@@ -175,11 +191,9 @@ class Chunk {
   }
 
  private:
-  template <bool kFetches>
   static auto function_of(bool is_high, bool is_wide) {
-    if (is_high)
-      return is_wide ? multiply<Product, 2, 2, kFetches> : multiply<Product, 2, 1, kFetches>;
-    return is_wide ? multiply<Product, 1, 2, kFetches> : multiply<Product, 1, 1, kFetches>;
+    if (is_high) return is_wide ? multiply<Product, 2, 2> : multiply<Product, 2, 1>;
+    return is_wide ? multiply<Product, 1, 2> : multiply<Product, 1, 1>;
   }
 
   /*! \brief Where a tile begins: the last one of pixels that are not copied, so that it ends there.
@@ -240,13 +254,17 @@ void convolve(const Convolution& c, const dense::Constants& constants, const voi
     const int64_t words = c.words_of_tile();
     const Shapes shapes(words);
     char* own = static_cast<char*>(workspace) + thread * c.workspace_bytes();
+    int64_t next = -1;  // block whose weights were asked for
     for (int64_t item = shares.next(thread); item >= 0;) {
       const int64_t i = item / blocks, first = chunks.first(i % chunks.count);
       Chunk<Product, Finish> chunk(c, words, i / chunks.count, first,
                                    chunks.first(i % chunks.count + 1) - first,
                                    static_cast<const char*>(src), own);
-      do chunk.compute(item % blocks, constants, addend, dst);
-      while ((item = shares.next(thread)) >= 0 && item / blocks == i);
+      do {
+        const int64_t block = item % blocks;
+        chunk.compute(block, block != next, constants, addend, dst);
+        next = (block + 1) % blocks;
+      } while ((item = shares.next(thread)) >= 0 && item / blocks == i);
     }
   }
 }

@@ -1,17 +1,18 @@
-"""Graphs in bf16 whose numbers are exact, for our own kernels' tests."""
+"""Graphs of floats whose numbers are exact, for our own kernels' tests."""
 
 import numpy as np
 from engine_graph import DTYPES, Graph, reference, run, start
 
 
 def between(make, shape=(1, 32, 7, 9), out=64, precision="bf16", layout="channels_last"):
-    """Return a graph with `make(graph, x)` between two poolings, which leave it in the precision.
+    """Return a graph with `make(graph, x)` between two convolutions of each channel for itself.
+
+    They leave it in the precision.
 
     All data are whole numbers so small that no sum of their products is rounded.
     """
     graph = Graph()
     graph.precision = precision
-    # A convolution that is not ours, of one channel for each.
     x = graph.convolution(
         graph.input(*shape), (shape[1], 1, 3, 3), groups=shape[1], padding_l=1, padding_r=1
     )
