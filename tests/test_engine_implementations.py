@@ -191,3 +191,42 @@ def test_windows_that_reach_beyond_both_ends(holes, dtype):
     attrs = {"dilation": holes, "padding_l": holes, "padding_r": holes}
     graph = convolution((1, 16, 5, 2), (64, 16, 3, 3), (dtype, 7), ("u8", 3), **attrs)
     assert "jit:avx512_core_amx" not in [step["impl"] for step in steps_of(graph)]
+
+
+PADDED = {
+    "wide images": ((2, 64, 9, 48), (16, 64, 2, 1), {"padding_r": [1, 0]}),
+    "images of 16 channels": (
+        (3, 16, 18, 43),
+        (65, 16, 3, 1),
+        {"padding_l": [1, 0], "padding_r": [1, 0]},
+    ),
+    "a row above": ((1, 136, 2, 42), (61, 136, 2, 2), {"padding_l": [1, 0]}),
+    "skipped columns": (
+        (5, 136, 2, 43),
+        (1, 136, 1, 7),
+        {"strides": [1, 9], "padding_l": [1, 6], "padding_r": [2, 1]},
+    ),
+    "skipped pixels": (
+        (2, 136, 8, 6),
+        (65, 136, 1, 1),
+        {"strides": [3, 2], "padding_l": [0, 1], "padding_r": [0, 1]},
+    ),
+    "skipped columns, rows below": (
+        (3, 136, 15, 16),
+        (77, 136, 4, 16),
+        {"strides": [1, 1000], "padding_r": [2, 0]},
+    ),
+    "a window as wide as the image": (
+        (3, 64, 15, 27),
+        (192, 64, 1, 40),
+        {"padding_l": [0, 19], "padding_r": [0, 20]},
+    ),
+}
+
+
+@pytest.mark.parametrize("src", [("u8", 0), ("u8", 7), ("s8", -128)])
+@pytest.mark.parametrize("name", PADDED)
+def test_padding_of_numbers(name, src):
+    """Some of oneDNN 3.2's implementations are wrong there."""
+    shape, weights, window = PADDED[name]
+    steps_of(convolution(shape, weights, src, ("s8", 5), scales=[5e-4], **window), "s8")

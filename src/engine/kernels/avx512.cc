@@ -8,6 +8,7 @@
 #include "pixels_of_planes.h"
 #include "pointwise_convolution.h"
 #include "pooling_of_bytes.h"
+#include "windows_convolution.h"
 #include "winograd_transforms.h"
 
 namespace dnnl_byoc {
@@ -88,7 +89,9 @@ struct Avx512 {
 struct OneFloat {
   using Sums = __m512;
   using Words = __m512;
+  static constexpr int64_t kMostInChain = 256;
 
+  static Sums add(Sums a, Sums b) { return a + b; }
   static Sums none() { return _mm512_setzero_ps(); }
   static Sums start(const void* p) { return _mm512_loadu_ps(p); }
   static Words load(const void* p) { return _mm512_loadu_ps(p); }
@@ -99,6 +102,14 @@ struct OneFloat {
     return x;
   }
 };
+
+void convolve_windows(const windows::Convolution& c, const dense::Constants& constants,
+                      const void* src, const void* addend, void* workspace, void* dst) {
+  (c.results.adds
+       ? windows::convolve<Avx512, OneFloat, FinishFloats<Singles, true>>
+       : windows::convolve<Avx512, OneFloat, FinishFloats<Singles, false>>)(c, constants, src,
+                                                                            addend, workspace, dst);
+}
 
 void convolve_pixels(const pointwise::Convolution& c, const dense::Constants& constants,
                      const void* src, const void* addend, void* dst) {
@@ -126,6 +137,8 @@ depthwise_of_floats::Function depthwise_of_floats::avx512_function(int64_t strid
 pixels::Function pixels::avx512_function(Type type) { return function_of<Avx512>(type); }
 
 pointwise::Function pointwise::avx512_function() { return convolve_pixels; }
+
+windows::Function windows::avx512_function() { return convolve_windows; }
 
 pooling::Function pooling::avx512_function(bool is_maximum, bool is_signed) {
   return function_of<Avx512>(is_maximum, is_signed);

@@ -10,7 +10,9 @@ namespace {
 struct TwoHalves {
   using Sums = __m512;
   using Words = __m512bh;
+  static constexpr int64_t kMostInChain = 128;  // of two products each
 
+  static Sums add(Sums a, Sums b) { return a + b; }
   static Sums none() { return _mm512_setzero_ps(); }
   static Sums start(const void* p) { return _mm512_loadu_ps(p); }
   static Words load(const void* p) { return (Words)_mm512_loadu_si512(p); }

@@ -119,7 +119,9 @@ struct Pairs {
 struct FourBytes {
   using Sums = __m512i;
   using Words = __m512i;
+  static constexpr int64_t kMostInChain = INT64_MAX;  // whole numbers lose nothing
 
+  static Sums add(Sums a, Sums b) { return _mm512_add_epi32(a, b); }
   static Sums none() { return _mm512_setzero_si512(); }
   static Sums start(const void* p) { return _mm512_loadu_si512(p); }
   static Words load(const void* p) { return _mm512_loadu_si512(p); }

@@ -22,7 +22,7 @@ namespace {
 class Shares {
  public:
   /*! \param count Less than 2³¹. \param threads The most that share it. */
-  Shares(int64_t count, int64_t threads) : threads_(limited(threads)) {
+  Shares(int64_t count, int64_t threads) : threads_(limited(threads < count ? threads : count)) {
     for (int64_t i = 0; i < threads_; ++i)
       shares_[i].items = items(i * count / threads_, (i + 1) * count / threads_);
   }
@@ -38,7 +38,7 @@ class Shares {
   }
 
  private:
-  static constexpr int64_t kMostThreads = 256;
+  static constexpr int64_t kMostThreads = 512;
 
   /*! \brief In a cache line of its own, the first item and the end in one word. */
   struct alignas(64) Share {
@@ -48,7 +48,7 @@ class Shares {
   static int64_t limited(int64_t threads) {
     const int64_t most = omp_get_max_threads();
     const int64_t fewer = threads < most ? threads : most;
-    return fewer < kMostThreads ? fewer : kMostThreads;
+    return fewer < 1 ? 1 : fewer < kMostThreads ? fewer : kMostThreads;
   }
 
   static uint64_t items(int64_t first, int64_t end) {

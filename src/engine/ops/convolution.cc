@@ -9,6 +9,7 @@
 #include "spatial.h"
 #include "tiles.h"
 #include "weights.h"
+#include "windows.h"
 #include "winograd.h"
 #include "winograd_of_numbers.h"
 
@@ -61,7 +62,7 @@ void build_convolution(PlanBuilder& b, const Node& node) {
       tile && (build_winograd(b, node, tile) || build_winograd_of_numbers(b, node, tile)))
     return;
   if (build_grouped(b, node) || build_depthwise(b, node) || build_pointwise(b, node) ||
-      build_tiles(b, node))
+      build_tiles(b, node) || build_windows(b, node))
     return;
   const int src = node.inputs[0], weights = node.inputs[1];
   const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);

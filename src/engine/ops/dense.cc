@@ -16,7 +16,6 @@ namespace {
 
 using Type = memory::data_type;
 
-constexpr memory::dim kFewestChannels = 16;  // of src; for fewer, there is little to multiply
 // Beyond it, a term alone makes a result the least or the most.
 constexpr float kMostTerm = 0x1p30f;
 
@@ -154,10 +153,11 @@ dense::Results DenseConvolution::results() const {
           range.most};
 }
 
-std::optional<DenseConvolution> dense_convolution(const PlanBuilder& b, const Node& node) {
+std::optional<DenseConvolution> dense_convolution(const PlanBuilder& b, const Node& node,
+                                                  memory::dim fewest_channels) {
   const memory::dims shape = b.shape(node.inputs[1]);
   if (spatial(shape).size() != 2 || node.attr<memory::dim>("groups") != 1 ||
-      shape[1] < kFewestChannels)
+      shape[1] < fewest_channels)
     return std::nullopt;
   auto found = of_numbers(b, node);
   if (!found) found = of_floats(b, node);

@@ -38,8 +38,12 @@ struct DenseConvolution {
   dense::Results results() const;
 };
 
+/*! \brief Of src; of fewer, there is little to multiply of a single pixel. */
+constexpr memory::dim kFewestChannels = 16;
+
 /*! \brief A node as such; none if it is another, or has few channels. */
-std::optional<DenseConvolution> dense_convolution(const PlanBuilder& b, const Node& node);
+std::optional<DenseConvolution> dense_convolution(const PlanBuilder& b, const Node& node,
+                                                  memory::dim fewest_channels);
 
 /*! \brief How many bytes there are from one pixel to the next. */
 int64_t bytes_of_pixel(const memory::desc& md);

@@ -40,7 +40,7 @@ bool fits(const DenseConvolution& c) {
 }  // namespace
 
 bool build_pointwise(PlanBuilder& b, const Node& node) {
-  const auto c = dense_convolution(b, node);
+  const auto c = dense_convolution(b, node, kFewestChannels);
   if (!c || !fits(*c) || !b.wants_own_kernel()) return false;
   const memory::dims src = c->src_md.get_dims();
   const pointwise::Convolution convolution = {count(src) / src[1], c->words(),

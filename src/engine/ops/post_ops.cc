@@ -138,38 +138,66 @@ const dnnl_dims_t& dims_of(const dnnl::primitive_desc_base& pd, dnnl_query_t wha
   return *dims;
 }
 
-/*! \brief Whether a convolution's window may reach beyond both ends of src at once. */
-bool reaches_beyond_both_ends(const dnnl::primitive_desc_base& pd) {
+/*! \brief A convolution's window along one side. */
+struct Extent {
+  memory::dim src, width, stride, padding_l, padding_r;  // the width with the holes in it
+
+  bool is_padded() const { return padding_l > 0 || padding_r > 0; }
+  /*! \brief Whether it may reach beyond both ends of src at once. */
+  bool reaches_beyond_both_ends() const {
+    if (padding_l == 0) return false;
+    const memory::dim last_before = -padding_l + (padding_l - 1) / stride * stride;
+    return last_before + width > src;
+  }
+};
+
+std::vector<Extent> extents_of(const dnnl::primitive_desc_base& pd) {
   const memory::dims src = pd.query_md(dnnl::query::src_md).get_dims();
   const memory::dims weights = pd.query_md(dnnl::query::weights_md).get_dims();
   const dnnl_dims_t &strides = dims_of(pd, dnnl_query_strides),
                     &dilation = dims_of(pd, dnnl_query_dilations),
-                    &padding = dims_of(pd, dnnl_query_padding_l);
+                    &padding_l = dims_of(pd, dnnl_query_padding_l),
+                    &padding_r = dims_of(pd, dnnl_query_padding_r);
   const size_t spatial = src.size() - 2;
+  std::vector<Extent> extents;
   for (size_t i = 0; i < spatial; ++i) {
     const memory::dim kernel = weights[weights.size() - spatial + i];
-    const memory::dim width = (kernel - 1) * (dilation[i] + 1) + 1;
-    if (padding[i] == 0) continue;
-    const memory::dim last_before = -padding[i] + (padding[i] - 1) / strides[i] * strides[i];
-    if (last_before + width > src[2 + i]) return true;
+    extents.push_back(
+        {src[2 + i], (kernel - 1) * (dilation[i] + 1) + 1, strides[i], padding_l[i], padding_r[i]});
   }
-  return false;
+  return extents;
 }
 
 /*! \brief What oneDNN 3.2 does wrong, or crashes at. */
-bool is_faulty(const dnnl::primitive_desc_base& pd) {
+bool is_faulty(const PostOps& variant, const dnnl::primitive_desc_base& pd) {
   const std::string impl = pd.impl_info_str();
   // Writes behind dst where the number of its points is a multiple of three.
   if (impl.rfind("jit_1x1:avx512_core_amx", 0) == 0) return true;
-  // Of 7 × 7 pixels in bytes and a window of 3 × 3, four pixels apart.
-  return impl == "jit:avx512_core_amx" && pd.get_kind() == dnnl::primitive::kind::convolution &&
-         reaches_beyond_both_ends(pd);
+  if (pd.get_kind() != dnnl::primitive::kind::convolution) return false;
+  const std::vector<Extent> extents = extents_of(pd);
+  const auto any = [&](auto is) { return std::any_of(extents.begin(), extents.end(), is); };
+  if (impl == "jit:avx512_core_amx") {
+    const bool has_zero_points =
+        std::any_of(variant.literals.begin(), variant.literals.end(), [](const auto& literal) {
+          return literal.first == (DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC);
+        });
+    // Crashes of 7 × 7 pixels and a window of 3 × 3, four pixels apart; what makes up for a zero
+    // point at the rim is wrong where images are wide.
+    return any([&](const Extent& e) {
+      return e.reaches_beyond_both_ends() || (has_zero_points && e.is_padded());
+    });
+  }
+  if (impl.rfind("brgconv:", 0) != 0 || !multiplies_numbers(pd)) return false;
+  // Where a stride skips pixels and there is padding, or where that is on both sides of a window.
+  const bool skips = any([](const Extent& e) { return e.stride > e.width; });
+  return any(
+      [&](const Extent& e) { return e.reaches_beyond_both_ends() || (skips && e.is_padded()); });
 }
 
 }  // namespace
 
 bool is_usable(const PlanBuilder& b, const PostOps& variant, const dnnl::primitive_desc_base& pd) {
-  if (is_faulty(pd) || (multiplies_numbers(pd) && !adds_up_exactly(pd.impl_info_str())))
+  if (is_faulty(variant, pd) || (multiplies_numbers(pd) && !adds_up_exactly(pd.impl_info_str())))
     return false;
   if (variant.sum < 0) return true;
   const memory::desc dst_md = pd.query_md(dnnl::query::dst_md);

@@ -62,7 +62,7 @@ tiles::Convolution convolution_of(const DenseConvolution& c) {
 
 bool build_tiles(PlanBuilder& b, const Node& node) {
   if (!has_amx()) return false;
-  const auto c = dense_convolution(b, node);
+  const auto c = dense_convolution(b, node, kFewestChannels);
   if (!c || c->is_of_f32() || c->kernel[0] * c->kernel[1] > tiles::kMostTaps) return false;
   const tiles::Convolution convolution = convolution_of(*c);
   if (convolution.words_of_tile() < kFewestWords || !b.wants_own_kernel()) return false;
