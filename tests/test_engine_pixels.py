@@ -90,7 +90,9 @@ def test_floats(shape, precision):
     for channel in range(CHANNELS):
         weights[channel, channel % 3, 1, 1] = 1
     weights = graph.constant(data=weights)
-    graph.output(graph.convolution(graph.input(*shape), weights, padding_l=1, padding_r=1))
+    # Where its window has no holes, our own kernel for f32 reads the images as they are.
+    window = {"padding_l": 2, "padding_r": 2, "dilation": 2}
+    graph.output(graph.convolution(graph.input(*shape), weights, **window))
     graph.tune(layout="channels_last")
     (x,) = graph.input_data
     x[0, 0, 0, :4] = 1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, 3e38  # ties, and a large one
