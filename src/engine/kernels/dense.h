@@ -1,7 +1,7 @@
 /*!
  * \file dense.h
  * \brief What our own convolutions without groups have in common that multiply pixels of src, of
- * bf16 or bytes, with matrices of weights as they are.
+ * floats or bytes, with matrices of weights as they are.
  */
 #ifndef DNNL_BYOC_ENGINE_KERNELS_DENSE_H_
 #define DNNL_BYOC_ENGINE_KERNELS_DENSE_H_
@@ -25,7 +25,7 @@ struct Results {
   DataType dtype;
   int64_t stride;
   bool adds;              // another image like dst
-  DataType addend_dtype;  // of bf16, the same as dst's
+  DataType addend_dtype;  // of floats, the same as dst's
   int64_t addend_stride;
   float addend_factor;  // of bytes
   float least, most;    // of a result
@@ -41,7 +41,7 @@ struct Results {
 /*! \brief The constants of a convolution, by channel of dst, in whole blocks. */
 struct Constants {
   const void* weights;           // (blocks, row of the window, column, words, kBlock, word)
-  const void* starts;            // what a sum starts with: whole numbers of 32 bits, of bf16 floats
+  const void* starts;            // what a sum starts with: of bytes whole numbers, else floats
   const float *factors, *terms;  // of bytes: a result is sum · factor + term
 };
 
