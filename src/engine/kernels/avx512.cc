@@ -85,7 +85,7 @@ struct Avx512 {
   }
 };
 
-/*! \brief See pointwise_convolution.h. */
+/*! \brief See dense_block.h. */
 struct OneFloat {
   using Sums = __m512;
   using Words = __m512;

@@ -6,7 +6,7 @@
 namespace dnnl_byoc {
 namespace {
 
-/*! \brief See pointwise_convolution.h. */
+/*! \brief See dense_block.h. */
 struct TwoHalves {
   using Sums = __m512;
   using Words = __m512bh;

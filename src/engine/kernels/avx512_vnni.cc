@@ -115,7 +115,7 @@ struct Pairs {
   };
 };
 
-/*! \brief See pointwise_convolution.h. */
+/*! \brief See dense_block.h. */
 struct FourBytes {
   using Sums = __m512i;
   using Words = __m512i;
