@@ -21,7 +21,7 @@ from engine_graph import (
     run_python,
     start,
 )
-from processor import OWN_KERNELS
+from processor import AVX512, OWN_KERNELS
 from test_engine import sum_beside_a_concat
 
 pytestmark = pytest.mark.skipif(not OWN_KERNELS, reason="the kernels need AVX2")
@@ -324,3 +324,15 @@ def test_a_number_of_no_convolution():
     graph, _ = between(lambda g, x: g.pooling(convolution(g, x), "max", [3, 3]))
     check_direct(graph, len(graph.nodes) - 2)
     check_direct(graph, 77)
+
+
+@pytest.mark.skipif(not AVX512, reason="oneDNN multiplies elsewhere")
+@pytest.mark.parametrize(
+    ("out", "ours"),
+    [(64, True), (48, True), (112, True), (32, False), (80, False)],
+)
+def test_who_multiplies(out, ours):
+    """Our own kernel, where blocks of 64 channels are not much larger than what there is."""
+    steps = check_winograd(*between(lambda g, x: convolution(g, x, out), channels=out), 4)
+    (step,) = (step for step in steps if step["kind"] == "matmul")
+    assert (step["impl"] == "winograd") == ours

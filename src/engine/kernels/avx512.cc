@@ -9,6 +9,7 @@
 #include "pointwise_convolution.h"
 #include "pooling_of_bytes.h"
 #include "windows_convolution.h"
+#include "winograd_product.h"
 #include "winograd_transforms.h"
 
 namespace dnnl_byoc {
@@ -137,6 +138,10 @@ depthwise_of_floats::Function depthwise_of_floats::avx512_function(int64_t strid
 pixels::Function pixels::avx512_function(Type type) { return function_of<Avx512>(type); }
 
 pointwise::Function pointwise::avx512_function() { return convolve_pixels; }
+
+winograd::Multiply winograd::avx512_product() {
+  return multiply<OneFloat, FinishFloats<Singles, false>>;
+}
 
 windows::Function windows::avx512_function() { return convolve_windows; }
 

@@ -27,6 +27,7 @@
 #ifndef DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_H_
 #define DNNL_BYOC_ENGINE_KERNELS_WINOGRAD_H_
 
+#include "dense.h"
 #include "image.h"
 
 namespace dnnl_byoc {
@@ -62,6 +63,15 @@ struct DstTransform {
   kernels::Activation activation;
 };
 
+/*! \brief The matrix products of a few tiles. */
+struct Product {
+  int64_t elements, tiles, in_channels, out_channels;
+  Matrices src, dst;
+
+  int64_t blocks() const { return kernels::parts_of_at_most(dense::kBlock, out_channels).count; }
+  int64_t weights_of_element() const { return blocks() * in_channels * dense::kBlock; }
+};
+
 /*! \brief r × r'. */
 struct KernelSize {
   int64_t height, width;
@@ -92,6 +102,16 @@ struct Functions {
 /*! \param tile m along the sides of the kernel that are longer than 1: 2 or 4. */
 Functions avx2_functions(int tile, const KernelSize& kernel, const DataTypes& dtypes);
 Functions avx512_functions(int tile, const KernelSize& kernel, const DataTypes& dtypes);
+
+/*!
+ * \brief The products by a kernel of our own; elsewhere oneDNN multiplies.
+ *
+ * \param weights (n n', blocks, I, dense::kBlock).
+ * \param starts Zeros for dense::kBlock channels of each block.
+ */
+using Multiply = void (*)(const Product&, const float* src, const float* weights,
+                          const float* starts, float* dst);
+Multiply avx512_product();
 
 /*! \brief m along a side of a kernel, of this length. */
 int tile_along(int tile, int64_t side);
