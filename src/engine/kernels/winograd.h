@@ -1,6 +1,6 @@
 /*!
  * \file winograd.h
- * \brief Winograd's minimal filtering F(m × m', r × r'), what surrounds its matrix products.
+ * \brief Winograd's minimal filtering F(m × m', r × r').
  *
  * A convolution with an r × r' kernel is computed in tiles of m × m' results out of n × n' inputs,
  * n = m + r - 1: as \f$A^T [(G g G'^T) \odot (B^T d B')] A'\f$ (A. Lavin, S. Gray: Fast Algorithms

@@ -1,7 +1,6 @@
 #include "winograd.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,9 +10,8 @@
 #include "../kernel.h"
 #include "../kernels/winograd.h"
 #include "ending.h"
-#include "post_ops.h"
 #include "spatial.h"
-#include "weights.h"
+#include "winograd_products.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -31,11 +29,6 @@ winograd::DataType data_type(memory::data_type dtype) {
   return dtype == kBf16 ? winograd::DataType::bf16 : winograd::DataType::f32;
 }
 
-winograd::Matrices matrices(const memory::desc& md) {
-  const auto strides = md.get_strides();
-  return {strides[0], strides[1]};
-}
-
 class SrcKernel final : public Kernel {
  public:
   SrcKernel(winograd::Functions functions, const winograd::SrcTransform& transform)
@@ -48,20 +41,6 @@ class SrcKernel final : public Kernel {
  private:
   const winograd::Functions functions_;
   const winograd::SrcTransform transform_;
-};
-
-class ProductKernel final : public Kernel {
- public:
-  explicit ProductKernel(const winograd::Product& product) : product_(product) {}
-  const char* impl() const override { return "winograd"; }
-  void run(void* const* data) const override {
-    const auto floats = [data](int i) { return static_cast<float*>(data[i]); };
-    multiply_(product_, floats(0), floats(1), floats(2), floats(3));
-  }
-
- private:
-  const winograd::Multiply multiply_ = winograd::avx512_product();
-  const winograd::Product product_;
 };
 
 class DstKernel final : public Kernel {
@@ -83,17 +62,6 @@ class DstKernel final : public Kernel {
   const winograd::DstTransform transform_;
   const bool bias_, addend_;
 };
-
-/*!
- * \brief Matrices, one after the other.
- *
- * A cache line apart: an element of a tile is written into all of them, and if they lay a multiple
- * of 4 KiB apart, as they often would, that would be the same few lines of the first-level cache.
- */
-memory::desc matrices_md(const memory::dims& shape) {
-  constexpr memory::dim kLine = 16;
-  return {shape, kF32, {shape[1] * shape[2] + kLine, shape[2], 1}};
-}
 
 /*! \brief A convolution that the algorithm can do. */
 struct Problem {
@@ -145,99 +113,6 @@ std::optional<Problem> problem_of(const PlanBuilder& b, const Node& node, int ti
                  *ending};
 }
 
-/*! \brief (elements, I, O) → (elements, blocks, I, kBlock), zero where there is no channel. */
-void arrange(const winograd::Product& p, const float* weights, float* arranged) {
-  std::fill_n(arranged, p.elements * p.weights_of_element(), 0.f);
-  for (memory::dim i = 0; i < p.elements; ++i, arranged += p.weights_of_element())
-    for (memory::dim in = 0; in < p.in_channels; ++in)
-      for (memory::dim out = 0; out < p.out_channels; ++out)
-        arranged[(out / dense::kBlock * p.in_channels + in) * dense::kBlock + out % dense::kBlock] =
-            *weights++;
-}
-
-/*! \brief The matrix products: with AVX-512 by a kernel of our own, else by oneDNN's. */
-class Products {
- public:
-  Products(PlanBuilder& b, memory::dim elements, memory::dim in, memory::dim out)
-      : b_(b), elements_(elements), in_(in), out_(out) {
-    // With more room in a block, the weights would take much memory for nothing.
-    const memory::dim places = product(0).blocks() * dense::kBlock;
-    is_ours_ = channel_block() == kernels::kAvx512Vector && places * 3 <= out * 4;
-  }
-
-  /*! \brief Whether so many tiles can be multiplied. */
-  bool prepare(memory::dim tiles) {
-    if (is_ours_ || pds_.count(tiles)) return true;
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const memory::dims shape = {elements_, in_, out_};
-    const auto weights = pds_.empty() ? any_md(shape, kF32) : pds_.begin()->second.weights_desc();
-    dnnl::matmul::primitive_desc pd(cpu_engine(), matrices_md({elements_, tiles, in_}), weights,
-                                    matrices_md({elements_, tiles, out_}), attr,
-                                    /*allow_empty=*/true);
-    if (!pd || is_reference(pd)) return false;
-    pds_.emplace(tiles, std::move(pd));
-    return true;
-  }
-
-  void require_weights(const Node& node, int tile, const winograd::KernelSize& kernel) {
-    const auto transformed = [=, in = in_, out = out_](const memory& plain, float* to) {
-      winograd::transform_weights(tile, kernel, out, in,
-                                  static_cast<const float*>(plain.get_data_handle()), to);
-    };
-    const memory::desc plain_weights = plain_md({elements_, in_, out_}, kF32);
-    if (!is_ours_) {
-      const auto make = [=](const memory& plain) {
-        memory result(plain_weights, cpu_engine());
-        transformed(plain, static_cast<float*>(result.get_data_handle()));
-        return result;
-      };
-      weights_ = b_.transformed(node.inputs[1], pds_.begin()->second.weights_desc(),
-                                {text("winograd ", tile), make});
-      return;
-    }
-    const winograd::Product p = product(0);
-    const memory::desc md = plain_md({elements_, p.blocks(), in_, dense::kBlock}, kF32);
-    const auto make = [=](const memory& plain) {
-      std::vector<float> by_channel(plain_weights.get_size() / sizeof(float));
-      transformed(plain, by_channel.data());
-      memory result(md, cpu_engine());
-      arrange(p, by_channel.data(), static_cast<float*>(result.get_data_handle()));
-      return result;
-    };
-    weights_ = b_.transformed(node.inputs[1], md, {text("winograd blocks ", tile), make});
-    memory zeros(plain_md({p.blocks() * dense::kBlock}, kF32), cpu_engine());
-    std::fill_n(static_cast<float*>(zeros.get_data_handle()), p.blocks() * dense::kBlock, 0.f);
-    starts_ = b_.literal(zeros);
-  }
-
-  void emit(memory::dim tiles, int src, int dst) {
-    std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights_}};
-    if (is_ours_) args.emplace_back(DNNL_ARG_BIAS, starts_);
-    args.emplace_back(DNNL_ARG_DST, dst);
-    if (is_ours_)
-      b_.emit("matmul", std::make_shared<ProductKernel>(product(tiles)), std::move(args), "");
-    else
-      b_.emit("matmul", pds_.at(tiles), std::move(args));
-  }
-
- private:
-  winograd::Product product(memory::dim tiles) const {
-    return {elements_,
-            tiles,
-            in_,
-            out_,
-            matrices(matrices_md({elements_, tiles, in_})),
-            matrices(matrices_md({elements_, tiles, out_}))};
-  }
-
-  PlanBuilder& b_;
-  const memory::dim elements_, in_, out_;
-  bool is_ours_;
-  std::map<memory::dim, dnnl::matmul::primitive_desc> pds_;  // by tiles, of oneDNN's
-  int weights_ = -1, starts_ = -1;
-};
-
 /*!
  * \brief How many rows of tiles are computed at once.
  *
@@ -272,7 +147,7 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
       elements * columns * (in_channels + out_channels) * static_cast<memory::dim>(sizeof(float));
   const memory::dim stripe = stripe_rows(bytes_of_row, columns, rows);
   const memory::dim last_stripe = rows - (rows - 1) / stripe * stripe;
-  Products products(b, elements, in_channels, out_channels);
+  WinogradProducts products(b, elements, in_channels, out_channels);
   if (!products.prepare(stripe * columns) || !products.prepare(last_stripe * columns)) return false;
 
   const int src = b.require(node.inputs[0], src_md);
@@ -280,20 +155,16 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
   const auto [dst, operands, post_ops] = bind_ending(b, node, ending, dst_md);
 
   // All stripes use one memory; that of the last, smaller one is another view of it.
-  const auto src_matrices = [&](memory::dim count) {
-    return matrices_md({elements, count * columns, in_channels});
-  };
-  const auto dst_matrices = [&](memory::dim count) {
-    return matrices_md({elements, count * columns, out_channels});
-  };
-  const int full_src = b.temporary(src_matrices(stripe));
-  const int full_dst = b.temporary(dst_matrices(stripe));
+  const int full_src = b.temporary(products.src_md(stripe * columns));
+  const int full_dst = b.temporary(products.dst_md(stripe * columns));
   const bool uneven = last_stripe != stripe;
-  const int last_src = uneven ? b.temporary(src_matrices(last_stripe), full_src) : full_src;
-  const int last_dst = uneven ? b.temporary(dst_matrices(last_stripe), full_dst) : full_dst;
+  const int last_src =
+      uneven ? b.temporary(products.src_md(last_stripe * columns), full_src) : full_src;
+  const int last_dst =
+      uneven ? b.temporary(products.dst_md(last_stripe * columns), full_dst) : full_dst;
   for (memory::dim first = 0; first < rows; first += stripe) {
     const bool is_last = first + stripe >= rows;
-    const memory::dim count = is_last ? last_stripe : stripe;
+    const memory::dim count = is_last ? last_stripe : stripe, tiles = count * columns;
     const int matrices_value = is_last ? last_src : full_src;
     const int products_value = is_last ? last_dst : full_dst;
     winograd::Tiling tiling = {first, count, rows_per_image, columns,
@@ -301,17 +172,18 @@ bool build_winograd(PlanBuilder& b, const Node& node, int tile) {
     b.emit("winograd_src",
            std::make_shared<SrcKernel>(
                transforms, winograd::SrcTransform{tiling, image_of(src_md), padding[0], padding[1],
-                                                  matrices(src_matrices(count))}),
+                                                  matrices_of(products.src_md(tiles))}),
            {{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, matrices_value}});
-    products.emit(count * columns, matrices_value, products_value);
+    products.emit(tiles, matrices_value, products_value);
     std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, products_value}, {DNNL_ARG_DST, dst}};
     args.insert(args.end(), operands.begin(), operands.end());
     tiling.channel_vectors = out_channels / channel_block();
     b.emit("winograd_dst",
-           std::make_shared<DstKernel>(transforms,
-                                       winograd::DstTransform{tiling, matrices(dst_matrices(count)),
-                                                              image_of(dst_md), ending.activation},
-                                       node.inputs.size() == 3, ending.addend >= 0),
+           std::make_shared<DstKernel>(
+               transforms,
+               winograd::DstTransform{tiling, matrices_of(products.dst_md(tiles)), image_of(dst_md),
+                                      ending.activation},
+               node.inputs.size() == 3, ending.addend >= 0),
            std::move(args), post_ops);
   }
   return true;
