@@ -2,10 +2,10 @@
  * \file depthwise_of_floats.h
  * \brief Depthwise 3 × 3 convolution of floats.
  *
- * A thread goes along two rows of dst at once, so that it reads and multiplies each pixel of src
- * for all that it is needed for there. Where images are small, that takes half of the time that
- * oneDNN's kernels do, which begin anew every few columns: 13 and 22 µs for 512 channels of 14 × 14
- * pixels on two cores; where they are large, the caches limit both.
+ * A thread goes along two rows of dst at once, and multiplies each pixel of src for all that it is
+ * needed for there, so that it is read twice and not three times. Where images are large and
+ * channels lie in blocks, that takes two thirds of the time that oneDNN's kernels do: 37 and 56 µs
+ * for 32 channels of 112 × 112 pixels on two cores. Where they are small, both take as long.
  */
 #ifndef DNNL_BYOC_ENGINE_KERNELS_DEPTHWISE_OF_FLOATS_H_
 #define DNNL_BYOC_ENGINE_KERNELS_DEPTHWISE_OF_FLOATS_H_
