@@ -327,8 +327,8 @@ class Graph:
         return self.count - 1
 
     def _draw(self, shape, dtype):
-        if dtype == "f32":
-            return np.asarray(self.random.uniform(-1, 1, shape) + 0.125, np.float32)
+        if dtype in ("f32", "bf16"):
+            return np.asarray(self.random.uniform(-1, 1, shape) + 0.125, DTYPES[dtype])
         limits = np.iinfo(DTYPES[dtype])
         low, high = max(limits.min, -1000), min(limits.max, 1000)
         return np.asarray(self.random.integers(low, high, shape, endpoint=True), DTYPES[dtype])

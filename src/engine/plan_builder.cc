@@ -234,12 +234,17 @@ bool PlanBuilder::may_overwrite(int tensor) const {
   // A copy of it may be a part of a concat.
   for (const int value : values_of_[tensor])
     if (storage_of(value).joint) return false;
-  const auto reads_it = [&](int id) {
-    return name_[id] == name || (numbers_of_[id] >= 0 && name_[numbers_of_[id]] == name);
+  const auto reads_of = [&](int id) {
+    const std::vector<int> parts = parts_of(id);
+    return std::count_if(parts.begin(), parts.end(), [&](int part) {
+      return name_[part] == name || (numbers_of_[part] >= 0 && name_[numbers_of_[part]] == name);
+    });
   };
   const Node& node = graph_.nodes[node_];
-  auto reads = std::count_if(node.inputs.begin(), node.inputs.end(), reads_it);
-  for (const PostOp& op : node.post_ops) reads += op.has_operand() && reads_it(op.src1);
+  std::ptrdiff_t reads = 0;
+  for (const int id : node.inputs) reads += reads_of(id);
+  for (const PostOp& op : node.post_ops)
+    if (op.has_operand()) reads += reads_of(op.src1);
   return reads == 1;
 }
 
@@ -349,6 +354,25 @@ void PlanBuilder::leave_in_parts(int tensor, const memory::desc& md,
 std::vector<int> PlanBuilder::parts_of(int tensor) const {
   const auto it = parts_.find(tensor);
   return it == parts_.end() ? std::vector<int>{tensor} : it->second.tensors;
+}
+
+void PlanBuilder::leave_to_reader() {
+  const Node& node = graph_.nodes[node_];
+  const int src = node.inputs[0];
+  leave_in_parts(node.output, md(src), parts_of(src));
+  left_[node.output] = &node;
+}
+
+const Node* PlanBuilder::left_to_reader(int tensor) const {
+  const auto it = left_.find(tensor);
+  return it == left_.end() ? nullptr : it->second;
+}
+
+int PlanBuilder::define_what_is_left(int tensor) {
+  const memory::desc md = this->md(tensor);
+  parts_.erase(tensor);
+  left_.erase(tensor);
+  return define(tensor, md);
 }
 
 int PlanBuilder::require(int tensor, const memory::desc& md) {

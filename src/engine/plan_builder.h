@@ -144,9 +144,23 @@ class PlanBuilder {
   /*! \brief The parts of such a tensor; of others, the tensor itself. */
   std::vector<int> parts_of(int tensor) const;
 
+  /*!
+   * \brief Leaves the node under construction, whose src may be in parts, to who alone reads its
+   * result: there is no value of it, and src is what that node reads.
+   */
+  void leave_to_reader();
+
+  /*! \brief The node whose result a tensor is, if that was left to its reader; or null. */
+  const Node* left_to_reader(int tensor) const;
+
+  /*! \brief A value after all for the result of such a node, which is no longer left. */
+  int define_what_is_left(int tensor);
+
   /*! \brief All nodes that read a tensor, or its size; null stands for who reads the graph's
    * outputs. */
   const std::vector<const Node*>& readers(int tensor) const { return readers_[tensor]; }
+  /*! \brief The node that reads a tensor, if it is the only one, and once; or null. */
+  const Node* only_reader(int tensor) const;
 
   /*! \brief Whether a tensor is one of the graph's constants, a view of one, or dequantized. */
   bool is_constant(int tensor) const;
@@ -197,7 +211,6 @@ class PlanBuilder {
   int convert(int tensor, const memory::desc& md, bool slowly);
   Plan::Transform dequantizing(int tensor, const memory::dims& shape) const;
   bool reads_numbers(const Node& node) const;
-  const Node* only_reader(int tensor) const;
   bool is_deferred(int tensor) const { return !is_defined(tensor) && deferred_.count(tensor) > 0; }
   void find_readers();
   void find_what_stays_in_f32();
@@ -229,9 +242,10 @@ class PlanBuilder {
     memory::desc md;
     std::vector<int> tensors;
   };
-  std::map<int, Parts> parts_;  // by tensor
-  int node_ = 0;                // the node under construction
-  int with_own_kernel_ = -1;    // the last node for which there was one
+  std::map<int, Parts> parts_;       // by tensor
+  std::map<int, const Node*> left_;  // to its reader, by tensor: the node
+  int node_ = 0;                     // the node under construction
+  int with_own_kernel_ = -1;         // the last node for which there was one
 };
 
 }  // namespace dnnl_byoc

@@ -5,6 +5,7 @@
 #include "dot_of_floats.h"
 #include "grouped_convolution.h"
 #include "normalize.h"
+#include "normalized_pointwise_convolution.h"
 #include "pixels_of_planes.h"
 #include "pointwise_convolution.h"
 #include "pooling_of_bytes.h"
@@ -119,6 +120,19 @@ void convolve_pixels(const pointwise::Convolution& c, const dense::Constants& co
                                                                                  addend, dst);
 }
 
+void convolve_normalized_pixels(const pointwise::Convolution& c, const dense::Constants& constants,
+                         const normalization::Normalization& n, const normalization::Source& source,
+                         const void* addend, void* workspace, void* dst) {
+  (c.results.adds
+       ? pointwise::convolve_normalized<Avx512, OneFloat, FinishFloats<Singles, true>>
+       : pointwise::convolve_normalized<Avx512, OneFloat, FinishFloats<Singles, false>>)(c,
+                                                                                         constants,
+                                                                                         n, source,
+                                                                                         addend,
+                                                                                         workspace,
+                                                                                         dst);
+}
+
 }  // namespace
 
 winograd::Functions winograd::avx512_functions(int tile, const KernelSize& kernel,
@@ -139,6 +153,10 @@ pixels::Function pixels::avx512_function(Type type) { return function_of<Avx512>
 
 pointwise::Function pointwise::avx512_function() { return convolve_pixels; }
 
+pointwise::NormalizedFunction pointwise::avx512_normalized_function() {
+  return convolve_normalized_pixels;
+}
+
 winograd::Multiply winograd::avx512_product() {
   return multiply<OneFloat, FinishFloats<Singles, false>>;
 }
@@ -155,6 +173,10 @@ dot::Function dot::avx512_function(bool is_bf16) {
 
 normalization::Function normalization::avx512_function(bool is_bf16, bool is_signed) {
   return function_of<Avx512>(is_bf16, is_signed);
+}
+
+normalization::Function normalization::avx512_function_of_floats() {
+  return normalize<Avx512, float, float>;
 }
 
 }  // namespace dnnl_byoc

@@ -1,4 +1,5 @@
 #include "normalization_to_numbers.h"
+#include "normalized_source.h"
 #include "post_ops.h"
 
 namespace dnnl_byoc {
@@ -11,7 +12,7 @@ void build_batch_normalization(PlanBuilder& b, const Node& node) {
   for (size_t i = 1; i < 5; ++i)
     expect(b.shape(node.inputs[i]) == memory::dims{src_shape[1]}, b, node,
            "scale, shift, mean and variance (C)");
-  if (build_normalization_to_numbers(b, node)) return;
+  if (build_normalization_to_numbers(b, node) || build_normalization_of_floats(b, node)) return;
   const auto epsilon = node.attr<float>("epsilon");
 
   using dnnl::normalization_flags;

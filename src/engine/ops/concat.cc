@@ -3,18 +3,19 @@
 #include <set>
 
 #include "normalization_to_numbers.h"
+#include "normalized_source.h"
 #include "post_ops.h"
 
 namespace dnnl_byoc {
 namespace {
 
 /*! \brief Whether all that read a tensor can read its parts: so do other concats of channels. */
-bool are_read(const PlanBuilder& b, int tensor) {
+bool are_read(const PlanBuilder& b, int tensor, memory::data_type dtype) {
   const auto& readers = b.readers(tensor);
   return std::all_of(readers.begin(), readers.end(), [&](const Node* reader) {
     if (reader && reader->kind == "concat")
       return reader->attr<int>("axis") == 1 && reader->post_ops.empty();
-    return reader && leaves_numbers(b, *reader);
+    return reader && (leaves_numbers(b, *reader) || leaves_floats(b, *reader, dtype));
   });
 }
 
@@ -74,7 +75,7 @@ bool join(PlanBuilder& b, const Node& node, int axis, const memory::desc& dst_md
 
 /*! \brief Whether the parts can stay where they are. */
 bool can_stay_apart(const PlanBuilder& b, const Node& node, const memory::desc& md) {
-  return are_read(b, node.output) &&
+  return are_read(b, node.output, md.get_data_type()) &&
          std::all_of(node.inputs.begin(), node.inputs.end(), [&](int id) {
            return b.is_defined(id) && b.dtype(id) == md.get_data_type() && can_be_normalized(b, id);
          });

@@ -4,6 +4,7 @@
 #include "../isa.h"
 #include "depthwise.h"
 #include "grouped.h"
+#include "normalized_source.h"
 #include "pointwise.h"
 #include "post_ops.h"
 #include "spatial.h"
@@ -58,11 +59,13 @@ memory merged_weights(const memory& plain, const memory::dims& grouped, memory::
 
 void build_convolution(PlanBuilder& b, const Node& node) {
   const memory::dim groups = checked_groups(b, node);
+  if (build_pointwise(b, node)) return;
+  normalize_what_is_left(b, node.inputs[0]);  // no other reads it
   if (const int tile = b.winograd_tile();
       tile && (build_winograd(b, node, tile) || build_winograd_of_numbers(b, node, tile)))
     return;
-  if (build_grouped(b, node) || build_depthwise(b, node) || build_pointwise(b, node) ||
-      build_tiles(b, node) || build_windows(b, node))
+  if (build_grouped(b, node) || build_depthwise(b, node) || build_tiles(b, node) ||
+      build_windows(b, node))
     return;
   const int src = node.inputs[0], weights = node.inputs[1];
   const memory::dims src_shape = b.shape(src), weights_shape = b.shape(weights);

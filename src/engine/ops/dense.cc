@@ -168,11 +168,10 @@ std::optional<DenseConvolution> dense_convolution(const PlanBuilder& b, const No
   return found;
 }
 
-DenseArguments::DenseArguments(void* const* data, const dense::Results& results, bool of_numbers,
-                               bool has_workspace) {
-  const auto next = [&data] { return *data++; };
+DenseArguments::DenseArguments(void* const* after_src, const dense::Results& results,
+                               bool of_numbers, bool has_workspace) {
+  const auto next = [&after_src] { return *after_src++; };
   const auto floats = [&] { return static_cast<const float*>(next()); };
-  src = next();
   constants = {next(), next(), nullptr, nullptr};
   if (of_numbers) {
     constants.factors = floats();
@@ -184,12 +183,12 @@ DenseArguments::DenseArguments(void* const* data, const dense::Results& results,
 }
 
 void emit_dense(PlanBuilder& b, const Node& node, const DenseConvolution& c,
-                std::shared_ptr<Kernel> kernel, int64_t workspace_bytes) {
+                std::shared_ptr<Kernel> kernel, int64_t workspace_bytes,
+                std::vector<std::pair<int, int>> args) {
   const dense::Results results = c.results();
   const memory::dim channels = results.channels, places = results.blocks() * dense::kBlock;
   const Arrangement arrangement = in_order(channels, places);
-  std::vector<std::pair<int, int>> args = {{DNNL_ARG_SRC, b.require(c.src, c.src_md)},
-                                           {DNNL_ARG_WEIGHTS, b.require(c.weights, c.weights_md)}};
+  args.emplace_back(DNNL_ARG_WEIGHTS, b.require(c.weights, c.weights_md));
   if (c.numbers) {
     args.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC,
                       starts_of_numbers(b, node, c, places));
@@ -208,7 +207,13 @@ void emit_dense(PlanBuilder& b, const Node& node, const DenseConvolution& c,
   args.emplace_back(DNNL_ARG_DST, sum.dst);
   if (sum.addend >= 0) args.emplace_back(DNNL_ARG_SRC_1, sum.addend);
   if (workspace >= 0) args.emplace_back(DNNL_ARG_WORKSPACE, workspace);
-  b.emit(node.kind, std::move(kernel), args, post_op_names(node, sum.in_place));
+  b.emit(node.kind, std::move(kernel), std::move(args), post_op_names(node, sum.in_place));
+}
+
+void emit_dense(PlanBuilder& b, const Node& node, const DenseConvolution& c,
+                std::shared_ptr<Kernel> kernel, int64_t workspace_bytes) {
+  emit_dense(b, node, c, std::move(kernel), workspace_bytes,
+             {{DNNL_ARG_SRC, b.require(c.src, c.src_md)}});
 }
 
 }  // namespace dnnl_byoc

@@ -5,7 +5,10 @@
 #ifndef DNNL_BYOC_ENGINE_OPS_DENSE_H_
 #define DNNL_BYOC_ENGINE_OPS_DENSE_H_
 
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "../kernel.h"
 #include "../kernels/dense.h"
@@ -50,22 +53,27 @@ int64_t bytes_of_pixel(const memory::desc& md);
 
 dense::DataType dense_dtype(memory::data_type dtype);
 
-/*! \brief The arguments of a step, as emit_dense() has put them. */
+/*! \brief The arguments of a step after src, as emit_dense() has put them. */
 struct DenseArguments {
-  const void* src;
   dense::Constants constants;
   void* dst;
   const void* addend;
   void* workspace;
 
-  DenseArguments(void* const* data, const dense::Results& results, bool of_numbers,
+  DenseArguments(void* const* after_src, const dense::Results& results, bool of_numbers,
                  bool has_workspace);
 };
 
 /*!
  * \brief Binds the values and emits the step.
  * \param workspace_bytes None if 0.
+ * \param args Those for src.
  */
+void emit_dense(PlanBuilder& b, const Node& node, const DenseConvolution& convolution,
+                std::shared_ptr<Kernel> kernel, int64_t workspace_bytes,
+                std::vector<std::pair<int, int>> args);
+
+/*! \brief The same, with src as one tensor. */
 void emit_dense(PlanBuilder& b, const Node& node, const DenseConvolution& convolution,
                 std::shared_ptr<Kernel> kernel, int64_t workspace_bytes);
 

@@ -13,9 +13,6 @@ namespace dnnl_byoc {
  */
 bool leaves_numbers(const PlanBuilder& b, const Node& node);
 
-/*! \brief Whether the kernel can read a tensor: of three or more dimensions, and channels-last. */
-bool can_be_normalized(const PlanBuilder& b, int tensor);
-
 /*!
  * \brief Compiles a batch normalization, perhaps with a ReLU, whose results are quantized; src may
  * be in parts.

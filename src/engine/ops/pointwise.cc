@@ -3,10 +3,13 @@
 #include <omp.h>
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "../isa.h"
 #include "../kernels/pointwise.h"
 #include "dense.h"
+#include "normalized_source.h"
 
 namespace dnnl_byoc {
 namespace {
@@ -22,14 +25,37 @@ class PointwiseKernel final : public Kernel {
       : function_(function_of(c)), of_numbers_(c.numbers), convolution_(convolution) {}
   const char* impl() const override { return "pointwise"; }
   void run(void* const* data) const override {
-    const DenseArguments args(data, convolution_.results, of_numbers_, /*has_workspace=*/false);
-    function_(convolution_, args.constants, args.src, args.addend, args.dst);
+    const DenseArguments args(data + 1, convolution_.results, of_numbers_, /*has_workspace=*/false);
+    function_(convolution_, args.constants, data[0], args.addend, args.dst);
   }
 
  private:
   const pointwise::Function function_;
   const bool of_numbers_;
   const pointwise::Convolution convolution_;
+};
+
+/*! \brief Does a batch normalization of src on the way. */
+class NormalizedPointwiseKernel final : public Kernel {
+ public:
+  NormalizedPointwiseKernel(const pointwise::Convolution& convolution,
+                            const normalization::Normalization& normalization,
+                            std::vector<memory::dim> channels)
+      : convolution_(convolution), normalization_(normalization), channels_(std::move(channels)) {}
+  const char* impl() const override { return "normalized_pointwise"; }
+  void run(void* const* data) const override {
+    const BoundSource bound(data, channels_);
+    const DenseArguments args(bound.rest(), convolution_.results, /*of_numbers=*/false,
+                              /*has_workspace=*/true);
+    function_(convolution_, args.constants, normalization_, bound.source(), args.addend,
+              args.workspace, args.dst);
+  }
+
+ private:
+  const pointwise::NormalizedFunction function_ = pointwise::avx512_normalized_function();
+  const pointwise::Convolution convolution_;
+  const normalization::Normalization normalization_;
+  const std::vector<memory::dim> channels_;  // of each part of src
 };
 
 bool fits(const DenseConvolution& c) {
@@ -46,7 +72,15 @@ bool build_pointwise(PlanBuilder& b, const Node& node) {
   const pointwise::Convolution convolution = {count(src) / src[1], c->words(),
                                               bytes_of_pixel(c->src_md), c->results(),
                                               omp_get_max_threads()};
-  emit_dense(b, node, *c, std::make_shared<PointwiseKernel>(*c, convolution), 0);
+  if (const Node* left = b.left_to_reader(c->src)) {
+    const NormalizedSource source(b, *left);
+    emit_dense(b, node, *c,
+               std::make_shared<NormalizedPointwiseKernel>(convolution, source.normalization(),
+                                                           source.channels(b)),
+               convolution.threads * convolution.chunk_bytes(), source.args(b));
+  } else {
+    emit_dense(b, node, *c, std::make_shared<PointwiseKernel>(*c, convolution), 0);
+  }
   return true;
 }
 

@@ -20,8 +20,8 @@ class TilesKernel final : public Kernel {
       : of_numbers_(of_numbers), convolution_(convolution) {}
   const char* impl() const override { return "tiles"; }
   void run(void* const* data) const override {
-    const DenseArguments args(data, convolution_.results, of_numbers_, /*has_workspace=*/true);
-    function_(convolution_, args.constants, args.src, args.addend, args.workspace, args.dst);
+    const DenseArguments args(data + 1, convolution_.results, of_numbers_, /*has_workspace=*/true);
+    function_(convolution_, args.constants, data[0], args.addend, args.workspace, args.dst);
   }
 
  private:

@@ -15,9 +15,9 @@ class WindowsKernel final : public Kernel {
   explicit WindowsKernel(const windows::Convolution& convolution) : convolution_(convolution) {}
   const char* impl() const override { return "windows"; }
   void run(void* const* data) const override {
-    const DenseArguments args(data, convolution_.results, /*of_numbers=*/false,
+    const DenseArguments args(data + 1, convolution_.results, /*of_numbers=*/false,
                               convolution_.copies());
-    function_(convolution_, args.constants, args.src, args.addend, args.workspace, args.dst);
+    function_(convolution_, args.constants, data[0], args.addend, args.workspace, args.dst);
   }
 
  private:
