@@ -58,15 +58,10 @@ struct Fastest {
   bool is_alone;  // there is nothing to choose
 };
 
-/*! \brief The layout and the chunk with which oneDNN's first implementations are fastest. */
-Fastest fastest_chunk(const Graph& graph, CandidatePool* pool) {
+/*! \brief For each number of images that a thread may compute at once, the fastest layout. */
+std::vector<Choices> fastest_layouts(const Graph& graph, CandidatePool* pool) {
   const memory::dim batch = batch_of(graph);
-  const auto rounds = [batch](const Graph& trial) {
-    const memory::dim images = batch_of(trial);
-    return static_cast<double>((batch + images - 1) / images);
-  };
-  std::optional<Fastest> best;
-  Seconds to_beat = Seconds::max();
+  std::vector<Choices> fastest;
   for (const memory::dim chunk : kChunks) {
     if (!on_openmp() || chunk >= batch || batch % chunk) continue;
     const auto trial = trial_of(graph, chunk);
@@ -74,28 +69,40 @@ Fastest fastest_chunk(const Graph& graph, CandidatePool* pool) {
     auto candidates = candidates_for(in_all_layouts(chunk), *trial, pool);
     if (batch_of(*trial) > chunk && candidates.front().chunks() == 1) continue;
     measure(&candidates, &Candidate::measure);
-    const Candidate& fastest = fastest_of(candidates);
-    const Seconds time = fastest.fastest() * rounds(*trial);
-    if (time >= to_beat) continue;
-    to_beat = time;
-    best = {fastest.choices(), fastest.fastest(), false};
+    fastest.push_back(fastest_of(candidates).choices());
   }
-  if (!best) {
+  return fastest;
+}
+
+/*! \brief The layout and the chunk with which oneDNN's first implementations are fastest. */
+Fastest fastest_chunk(const Graph& graph, CandidatePool* pool) {
+  std::vector<Choices> ways = fastest_layouts(graph, pool);
+  if (ways.empty()) {
     auto candidates = candidates_for(in_all_layouts(0), graph, pool);
     measure(&candidates, &Candidate::measure);
     const Candidate& fastest = fastest_of(candidates);
     return {fastest.choices(), fastest.fastest(), candidates.size() == 1};
   }
-  // A run of the whole takes long: only in the layout that is best for chunks, beside these.
-  Choices all = best->choices;
+  // Now the whole batch, of which faster threads compute more chunks than others: a chunk for each
+  // would not tell. All images at once take long: only in the layout that is best for one.
+  Choices all = ways.front();
   all.chunk = 0;
-  const Graph trial = *trial_of(graph, best->choices.chunk);
-  auto candidates = candidates_for({all}, graph, pool);
-  candidates.emplace_back(trial, best->choices, pool);
+  ways.insert(ways.begin(), all);
+  auto candidates = candidates_for(ways, graph, pool);
   measure(&candidates, &Candidate::measure);
-  const Candidate &whole = candidates.front(), &chunks = candidates.back();
-  if (whole.relative_to(chunks) < rounds(trial)) return {all, whole.fastest(), false};
-  return *best;
+  const Candidate& whole = candidates.front();
+  // It takes the most memory: it has to win by more than a measurement is wrong by.
+  double least = 1 / kFaster;
+  const Candidate* fastest = &whole;
+  for (const Candidate& candidate : candidates) {
+    if (&candidate == &whole || candidate.relative_to(whole) >= least) continue;
+    least = candidate.relative_to(whole);
+    fastest = &candidate;
+  }
+  const memory::dim chunk = fastest->choices().chunk;
+  const memory::dim images = chunk ? batch_of(*trial_of(graph, chunk)) : batch_of(graph);
+  const auto rounds = static_cast<double>((batch_of(graph) + images - 1) / images);
+  return {fastest->choices(), fastest->fastest() / rounds, false};
 }
 
 /*! \brief What a choice is measured on: as much of the graph as threads compute at once. */

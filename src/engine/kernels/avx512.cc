@@ -121,8 +121,9 @@ void convolve_pixels(const pointwise::Convolution& c, const dense::Constants& co
 }
 
 void convolve_normalized_pixels(const pointwise::Convolution& c, const dense::Constants& constants,
-                         const normalization::Normalization& n, const normalization::Source& source,
-                         const void* addend, void* workspace, void* dst) {
+                                const normalization::Normalization& n,
+                                const normalization::Source& source, const void* addend,
+                                void* workspace, void* dst) {
   (c.results.adds
        ? pointwise::convolve_normalized<Avx512, OneFloat, FinishFloats<Singles, true>>
        : pointwise::convolve_normalized<Avx512, OneFloat, FinishFloats<Singles, false>>)(c,
