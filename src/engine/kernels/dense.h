@@ -15,6 +15,9 @@ constexpr int kBlock = 64;                 // channels of dst that results are m
 constexpr int kLanes = 16;                 // channels in a vector of sums
 constexpr int kVectors = kBlock / kLanes;  // of sums
 constexpr int kWord = 4;                   // bytes of a pixel that an instruction adds to one sum
+// Pixels that are multiplied with one block after the other: so many leave src in the second cache,
+// and read weights from behind it seldom enough.
+constexpr int64_t kMostInChunk = 64;
 
 /*! \brief Bytes, u8 or s8, stand for other numbers, see quantization.h; dst may be in f32 then. */
 enum class DataType { u8, s8, bf16, f32 };

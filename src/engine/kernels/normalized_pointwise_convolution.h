@@ -21,30 +21,26 @@ void convolve_normalized(const Convolution& c, const dense::Constants& constants
                          const void* addend, void* workspace, void* dst) {
   normalization::find_factors<Isa>(n, source);
   const kernels::Parts chunks = c.chunks();
-  const int64_t blocks = c.results.blocks();
   const dense::Window window = {1, c.words, 0};
-  kernels::Shares shares(chunks.count * blocks, c.threads);
-#pragma omp parallel num_threads(shares.threads())
-  {
-    const int thread = omp_get_thread_num();
-    char* own = static_cast<char*>(workspace) + thread * c.chunk_bytes();
-    const dense::Line pixels = {own, c.words * dense::kWord};
-    int64_t normalized = -1;  // chunk
-    for (int64_t item; (item = shares.next(thread)) >= 0;) {
-      const int64_t chunk = item / blocks, first = chunks.first(chunk);
-      const int64_t end = chunks.first(chunk + 1);
-      if (chunk != normalized) {
-        normalization::normalize_pixels<Isa, float>(n, source, first, end,
-                                                    reinterpret_cast<float*>(own));
-        normalized = chunk;
-      }
-      const dense::Block<Arithmetic, Finish, dense::Line> block(
-          c.results, constants, item % blocks, window, pixels,
-          addend ? static_cast<const char*>(addend) + first * c.results.addend_stride : nullptr,
-          static_cast<char*>(dst) + first * c.results.stride);
-      block.compute(0, end - first);
-    }
-  }
+  const auto own = [&](int thread) {
+    return static_cast<char*>(workspace) + thread * c.chunk_bytes();
+  };
+  kernels::share_blocks(
+      chunks.count, c.results.blocks(), c.threads,
+      [&](int thread, int64_t chunk) {
+        normalization::normalize_pixels<Isa, float>(n, source, chunks.first(chunk),
+                                                    chunks.first(chunk + 1),
+                                                    reinterpret_cast<float*>(own(thread)));
+      },
+      [&](int thread, int64_t chunk, int64_t block) {
+        const int64_t first = chunks.first(chunk);
+        const dense::Line pixels = {own(thread), c.words * dense::kWord};
+        const dense::Block<Arithmetic, Finish, dense::Line> results(
+            c.results, constants, block, window, pixels,
+            addend ? static_cast<const char*>(addend) + first * c.results.addend_stride : nullptr,
+            static_cast<char*>(dst) + first * c.results.stride);
+        results.compute(0, chunks.first(chunk + 1) - first);
+      });
 }
 
 }  // namespace

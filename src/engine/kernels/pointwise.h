@@ -22,12 +22,8 @@ struct Convolution {
   dense::Results results;
   int64_t threads;  // for which there are to be chunks
 
-  kernels::Parts chunks() const { return kernels::chunks(pixels, kMostInChunk, threads); }
+  kernels::Parts chunks() const { return kernels::chunks(pixels, dense::kMostInChunk, threads); }
   int64_t chunk_bytes() const { return chunks().most() * words * dense::kWord; }
-
- private:
-  // So many leave src in the second cache, and read weights from behind it seldom enough.
-  static constexpr int64_t kMostInChunk = 64;
 };
 
 /*!

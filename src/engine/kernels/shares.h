@@ -80,6 +80,27 @@ void share(int64_t count, const Work& work) {
   for (int64_t item; (item = shares.next(omp_get_thread_num())) >= 0;) work(item);
 }
 
+/*!
+ * \brief Calls compute(thread, chunk, block) for each block of each chunk, and before the first of
+ * a chunk that a thread has, or takes, prepare(thread, chunk).
+ */
+template <class Prepare, class Compute>
+void share_blocks(int64_t chunks, int64_t blocks, int64_t threads, const Prepare& prepare,
+                  const Compute& compute) {
+  Shares shares(chunks * blocks, threads);
+#pragma omp parallel num_threads(shares.threads())
+  {
+    const int thread = omp_get_thread_num();
+    int64_t prepared = -1;
+    for (int64_t item; (item = shares.next(thread)) >= 0;) {
+      const int64_t chunk = item / blocks;
+      if (chunk != prepared) prepare(thread, chunk);
+      prepared = chunk;
+      compute(thread, chunk, item % blocks);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kernels
 }  // namespace dnnl_byoc

@@ -42,9 +42,9 @@ struct Convolution {
   bool copies() const { return has_planes || !vertical.is_inside() || !horizontal.is_inside(); }
   int64_t copied_row_bytes() const { return horizontal.reach(horizontal.dst) * pixel_bytes(); }
 
-  /*! \brief The rows of an image of dst. */
+  /*! \brief The rows of an image of dst; a chunk has one at least. */
   kernels::Parts chunks() const {
-    const int64_t rows = kMostInChunk / horizontal.dst;
+    const int64_t rows = dense::kMostInChunk / horizontal.dst;
     return kernels::chunks(vertical.dst, rows < 1 ? 1 : rows,
                            threads > batch ? threads / batch : 1);
   }
@@ -53,9 +53,6 @@ struct Convolution {
   int64_t workspace_bytes() const {
     return copies() ? vertical.reach(chunks().most()) * copied_row_bytes() : 0;
   }
-
- private:
-  static constexpr int64_t kMostInChunk = 64;  // pixels of dst; but a row at least
 };
 
 /*!

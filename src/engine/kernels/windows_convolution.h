@@ -74,36 +74,45 @@ void convolve(const Convolution& c, const dense::Constants& constants, const voi
               const void* addend, void* workspace, void* dst) {
   const Side &v = c.vertical, &h = c.horizontal;
   const kernels::Parts chunks = c.chunks();
-  const int64_t blocks = c.results.blocks();
   const int64_t row_bytes = c.copies() ? c.copied_row_bytes() : c.src_row_bytes();
   const dense::Window window = {v.window.kernel, h.window.kernel * c.channels, row_bytes};
-  kernels::Shares shares(c.batch * chunks.count * blocks, c.threads);
-#pragma omp parallel num_threads(shares.threads())
-  {
-    const int thread = omp_get_thread_num();
-    char* own = static_cast<char*>(workspace) + thread * c.workspace_bytes();
-    int64_t copied = -1;  // chunk
-    for (int64_t item; (item = shares.next(thread)) >= 0;) {
-      const int64_t i = item / blocks, image = i / chunks.count, chunk = i % chunks.count;
-      const int64_t row = chunks.first(chunk), count = chunks.first(chunk + 1) - row;
-      const float* const from = static_cast<const float*>(src) + image * v.src * h.src * c.channels;
-      const int64_t src_row = row * v.window.stride - v.window.padding;
-      if (c.copies() && i != copied) {
-        Copy<Isa>(c, from).rows(src_row, v.reach(count), own);
-        copied = i;
-      }
-      const char* first =
-          c.copies() ? own : reinterpret_cast<const char*>(from) + src_row * row_bytes;
-      const dense::Lines pixels = {first, h.dst, v.window.stride * row_bytes,
-                                   h.window.stride * c.pixel_bytes()};
-      const int64_t before = (image * v.dst + row) * h.dst;  // pixels of dst
-      const dense::Block<Arithmetic, Finish, dense::Lines> block(
-          c.results, constants, item % blocks, window, pixels,
-          addend ? static_cast<const char*>(addend) + before * c.results.addend_stride : nullptr,
-          static_cast<char*>(dst) + before * c.results.stride);
-      block.compute(0, count * h.dst);
-    }
-  }
+  const auto own = [&](int thread) {
+    return static_cast<char*>(workspace) + thread * c.workspace_bytes();
+  };
+  struct Rows {  // of dst, in a chunk
+    int64_t image, first, count;
+  };
+  const auto rows_of = [&](int64_t i) {
+    const int64_t chunk = i % chunks.count, first = chunks.first(chunk);
+    return Rows{i / chunks.count, first, chunks.first(chunk + 1) - first};
+  };
+  const auto src_row = [&](const Rows& rows) {
+    return rows.first * v.window.stride - v.window.padding;
+  };
+  const auto image_of = [&](const Rows& rows) {
+    return static_cast<const float*>(src) + rows.image * v.src * h.src * c.channels;
+  };
+  kernels::share_blocks(
+      c.batch * chunks.count, c.results.blocks(), c.threads,
+      [&](int thread, int64_t i) {
+        const Rows rows = rows_of(i);
+        if (c.copies())
+          Copy<Isa>(c, image_of(rows)).rows(src_row(rows), v.reach(rows.count), own(thread));
+      },
+      [&](int thread, int64_t i, int64_t block) {
+        const Rows rows = rows_of(i);
+        const char* first =
+            c.copies() ? own(thread)
+                       : reinterpret_cast<const char*>(image_of(rows)) + src_row(rows) * row_bytes;
+        const dense::Lines pixels = {first, h.dst, v.window.stride * row_bytes,
+                                     h.window.stride * c.pixel_bytes()};
+        const int64_t before = (rows.image * v.dst + rows.first) * h.dst;  // pixels of dst
+        const dense::Block<Arithmetic, Finish, dense::Lines> results(
+            c.results, constants, block, window, pixels,
+            addend ? static_cast<const char*>(addend) + before * c.results.addend_stride : nullptr,
+            static_cast<char*>(dst) + before * c.results.stride);
+        results.compute(0, rows.count * h.dst);
+      });
 }
 
 }  // namespace

@@ -245,22 +245,21 @@ template <class Isa>
 void convolve(const Convolution& c, const Constants& constants, const void* src, const void* addend,
               void* workspace, void* dst) {
   const kernels::Parts chunks = c.chunks();
-  const int64_t vectors = c.channels.vectors();
-  kernels::Shares shares(chunks.count * vectors, c.threads);
-#pragma omp parallel num_threads(shares.threads())
-  {
-    const int thread = omp_get_thread_num();
-    char* own = static_cast<char*>(workspace) + thread * c.workspace_bytes();
-    int64_t transformed = -1;  // chunk
-    for (int64_t item; (item = shares.next(thread)) >= 0;) {
-      const int64_t chunk = item / vectors, first = chunks.first(chunk);
-      const Chunk<Isa> tiles(c, first, chunks.first(chunk + 1) - first, own);
-      if (chunk != transformed) tiles.transform_src(static_cast<const uint8_t*>(src));
-      transformed = chunk;
-      tiles.compute(constants, item % vectors, static_cast<const uint8_t*>(addend),
-                    static_cast<uint8_t*>(dst));
-    }
-  }
+  const auto tiles = [&](int thread, int64_t chunk) {
+    const int64_t first = chunks.first(chunk);
+    return Chunk<Isa>(c, first, chunks.first(chunk + 1) - first,
+                      static_cast<char*>(workspace) + thread * c.workspace_bytes());
+  };
+  kernels::share_blocks(
+      chunks.count, c.channels.vectors(), c.threads,
+      [&](int thread, int64_t chunk) {
+        tiles(thread, chunk).transform_src(static_cast<const uint8_t*>(src));
+      },
+      [&](int thread, int64_t chunk, int64_t vector) {
+        tiles(thread, chunk)
+            .compute(constants, vector, static_cast<const uint8_t*>(addend),
+                     static_cast<uint8_t*>(dst));
+      });
 }
 
 }  // namespace

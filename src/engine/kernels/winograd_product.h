@@ -17,7 +17,6 @@ namespace {
 template <class Arithmetic, class Finish>
 void multiply(const Product& p, const float* src, const float* weights, const float* starts,
               float* dst) {
-  constexpr int64_t kMostInChunk = 64;  // tiles; as in pointwise.h
   constexpr float kInfinity = __builtin_inff();
   constexpr int64_t kBytes = sizeof(float);
   const dense::Results results = {p.out_channels,
@@ -30,7 +29,7 @@ void multiply(const Product& p, const float* src, const float* weights, const fl
                                   -kInfinity,
                                   kInfinity};
   const dense::Window window = {1, p.in_channels, 0};
-  const kernels::Parts chunks = kernels::parts_of_at_most(kMostInChunk, p.tiles);
+  const kernels::Parts chunks = kernels::parts_of_at_most(dense::kMostInChunk, p.tiles);
   const int64_t blocks = results.blocks();
   kernels::share(p.elements * chunks.count * blocks, [&](int64_t item) {
     const int64_t element = item / blocks / chunks.count, chunk = item / blocks % chunks.count;
