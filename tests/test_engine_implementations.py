@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from convolution_of_numbers import convolution, steps_of
 from engine_graph import Engine, Graph, check, pack, reference, relu
-from processor import WHOLE
+from networks_of_floats import between
+from networks_of_floats import steps_of as steps_of_floats
+from processor import HAS_BF16, WHOLE
 
 ROWS, INPUTS, UNITS = 3, 40, 24
 
@@ -230,3 +232,16 @@ def test_padding_of_numbers(name, src):
     """Some of oneDNN 3.2's implementations are wrong there."""
     shape, weights, window = PADDED[name]
     steps_of(convolution(shape, weights, src, ("s8", 5), scales=[5e-4], **window), "s8")
+
+
+@pytest.mark.skipif(not HAS_BF16, reason="oneDNN needs AVX-512 with bf16 for such blocks")
+@pytest.mark.parametrize("pixels", [(1, 1), (1, 3), (2, 2)])
+def test_additions_in_blocks_of_four_halves(pixels):
+    """oneDNN 3.2's writes behind its result, and what it writes is wrong."""
+    groups = 4
+
+    def make(graph, x):
+        y = graph.convolution(x, (48, 48 // groups, 1, 1), groups=groups)
+        return graph.add(y, x)
+
+    steps_of_floats(between(make, (1, 48, *pixels), 48, layout="blocked"))

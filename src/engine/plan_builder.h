@@ -145,8 +145,8 @@ class PlanBuilder {
   std::vector<int> parts_of(int tensor) const;
 
   /*!
-   * \brief Leaves the node under construction, whose src may be in parts, to who alone reads its
-   * result: there is no value of it, and src is what that node reads.
+   * \brief Leaves the node under construction to who alone reads its result, of which there is no
+   * value; its parts are those of src. What else the node reads has to be constant.
    */
   void leave_to_reader();
 

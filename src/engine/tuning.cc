@@ -84,14 +84,14 @@ Fastest fastest_chunk(const Graph& graph, CandidatePool* pool) {
     return {fastest.choices(), fastest.fastest(), candidates.size() == 1};
   }
   // Now the whole batch, of which faster threads compute more chunks than others: a chunk for each
-  // would not tell. All images at once take long: only in the layout that is best for one.
+  // would not tell. All images at once take long: only in the layout that is best for the fewest.
   Choices all = ways.front();
   all.chunk = 0;
   ways.insert(ways.begin(), all);
   auto candidates = candidates_for(ways, graph, pool);
   measure(&candidates, &Candidate::measure);
   const Candidate& whole = candidates.front();
-  // It takes the most memory: it has to win by more than a measurement is wrong by.
+  // The whole takes the most memory: it has to win by more than a measurement is wrong by.
   double least = 1 / kFaster;
   const Candidate* fastest = &whole;
   for (const Candidate& candidate : candidates) {

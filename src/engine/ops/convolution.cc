@@ -60,7 +60,7 @@ memory merged_weights(const memory& plain, const memory::dims& grouped, memory::
 void build_convolution(PlanBuilder& b, const Node& node) {
   const memory::dim groups = checked_groups(b, node);
   if (build_pointwise(b, node)) return;
-  normalize_what_is_left(b, node.inputs[0]);  // no other reads it
+  normalize_what_is_left(b, node.inputs[0]);  // only build_pointwise() does it on the way
   if (const int tile = b.winograd_tile();
       tile && (build_winograd(b, node, tile) || build_winograd_of_numbers(b, node, tile)))
     return;

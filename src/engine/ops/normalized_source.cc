@@ -32,11 +32,18 @@ class NormalizationKernel final : public Kernel {
   const std::vector<memory::dim> channels_;
 };
 
+/*! \brief Whether a tensor is there as one of the graph's constants, and does not stand for
+ * another.
+ */
+bool is_given(const PlanBuilder& b, int tensor) {
+  return b.is_constant(tensor) && b.numbers_of(tensor) < 0;
+}
+
 /*! \brief Whether a tensor is read by a 1 × 1 convolution alone, which visits each pixel once. */
 bool is_read_by_pixels(const PlanBuilder& b, int tensor) {
   const Node* reader = b.only_reader(tensor);
   if (!reader || !reader->sizes.empty() || reader->kind != "convolution" ||
-      reader->inputs[0] != tensor || !b.is_constant(reader->inputs[1]))
+      reader->inputs.size() < 2 || reader->inputs[0] != tensor || !is_given(b, reader->inputs[1]))
     return false;
   const auto is = [reader](const char* name, memory::dim size) {
     return reader->attr<memory::dims>(name) == memory::dims{size, size};
@@ -45,6 +52,15 @@ bool is_read_by_pixels(const PlanBuilder& b, int tensor) {
   return kernel.size() == 4 && kernel[2] == 1 && kernel[3] == 1 &&
          reader->attr<memory::dim>("groups") == 1 && is("strides", 1) && is("padding_l", 0) &&
          is("padding_r", 0);
+}
+
+/*! \brief Whether what a node reads will be there, as it is now, when another one reads it. */
+bool can_wait(const PlanBuilder& b, const Node& node) {
+  const auto is_there = [&](int tensor) { return b.is_defined(tensor); };
+  const auto parts = b.parts_of(node.inputs[0]);
+  return std::all_of(parts.begin(), parts.end(), is_there) &&
+         std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                     [&](int tensor) { return is_given(b, tensor); });
 }
 
 /*! \brief A value for a normalization's result: that of src, if each element is read only once. */
@@ -130,12 +146,14 @@ bool leaves_floats(const PlanBuilder& b, const Node& node, Type dtype) {
 bool build_normalization_of_floats(PlanBuilder& b, const Node& node) {
   const int src = node.inputs[0];
   if (!leaves_floats(b, node, b.dtype(src)) || !can_be_normalized(b, src)) return false;
-  const NormalizedSource source(b, node);
-  if (is_read_by_pixels(b, node.output))
+  if (is_read_by_pixels(b, node.output) && can_wait(b, node)) {
     b.leave_to_reader();
-  else
-    emit_normalization(b, node, source, source.normalization(),
-                       normalization::avx512_function_of_floats(), define_result(b, node));
+    return true;
+  }
+  if (b.parts_of(src).size() == 1 && !b.wants_own_kernel()) return false;
+  const NormalizedSource source(b, node);
+  emit_normalization(b, node, source, source.normalization(),
+                     normalization::avx512_function_of_floats(), define_result(b, node));
   return true;
 }
 

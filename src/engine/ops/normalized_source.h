@@ -65,8 +65,10 @@ bool is_usual(const Node& normalization);
 /*! \brief Whether the kernels can read a tensor: of three or more dimensions, and channels-last. */
 bool can_be_normalized(const PlanBuilder& b, int tensor);
 
-/*! \brief Whether a node is a batch normalization that the kernel does if src is of that data type,
- * to leave the same, and can_be_normalized(). */
+/*!
+ * \brief Whether a node is a batch normalization that the kernel can do, if src is of that data
+ * type and can_be_normalized(); its result is of the same.
+ */
 bool leaves_floats(const PlanBuilder& b, const Node& node, memory::data_type dtype);
 
 /*!
