@@ -413,10 +413,11 @@ class Graph:
                 tensor = node["inputs"][0]
         return next(t["shape"] for t in self.inputs + self.constants if t["id"] == tensor)
 
-    def tune(self, layout="any", winograd=(), implementations=(), chunk=0):
+    def tune(self, layout="any", winograd=(), implementations=(), chunk=0, cascades=False):
         """Have it run in a layout, [node, tile] by Winograd's algorithm, and in chunks.
 
         ``implementations``: [node, oneDNN's name], where it is not to be oneDNN's first.
+        ``cascades``: on one thread a few rows at a time.
         """
         self.tuned = {
             "isa": build_info()["isa"],
@@ -424,6 +425,7 @@ class Graph:
             "winograd": list(winograd),
             "implementations": list(implementations),
             "chunk": chunk,
+            "cascades": cascades,
         }
         return self
 

@@ -29,6 +29,9 @@ std::map<int, std::string> steps_by_node(const Plan& plan) {
     }
     text += ";";
   }
+  for (const Cascade& cascade : plan.cascades())
+    for (int step = cascade.first; step < cascade.end; ++step)
+      texts[plan.steps()[step].node] += " in cascade";
   return texts;
 }
 
@@ -75,15 +78,12 @@ void Candidate::measure(size_t turn) {
 void Candidate::measure_nodes(size_t turn) {
   auto context = executable_.take_context();
   context->bind(tensors_.inputs(), tensors_.outputs());
-  std::map<int, Seconds> times;
-  const auto& steps = executable_.plan().steps();
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const auto start = Clock::now();
-    context->run_step(i);
-    times[steps[i].node] += Clock::now() - start;
-  }
+  const auto times = context->run_timed();
   executable_.give_back(std::move(context));
-  for (const auto& [node, time] : times) keep_least(&times_by_node_[node], turn, time);
+  const auto& steps = executable_.plan().steps();
+  std::map<int, Seconds> by_node;
+  for (size_t i = 0; i < steps.size(); ++i) by_node[steps[i].node] += times[i];
+  for (const auto& [node, time] : by_node) keep_least(&times_by_node_[node], turn, time);
 }
 
 Seconds Candidate::fastest() const { return *std::min_element(times_.begin(), times_.end()); }

@@ -1,12 +1,13 @@
 #include "execution_context.h"
 
+#include <cstring>
+
 #include "memory_plan.h"
 #include "threads.h"
 
 namespace dnnl_byoc {
 
-ExecutionContext::ExecutionContext(const Plan& plan)
-    : threads_(plan.threads()), stream_(cpu_engine()) {
+ExecutionContext::ExecutionContext(const Plan& plan) : plan_(plan), stream_(cpu_engine()) {
   std::vector<dnnl_memory_t> handles;  // by value
   for (const Value& value : plan.values()) {
     const Storage& storage = plan.storages()[value.storage];
@@ -32,7 +33,7 @@ ExecutionContext::ExecutionContext(const Plan& plan)
     args_.push_back({DNNL_ARG_SCRATCHPAD, memories_.back().get()});
     internals_.push_back({memories_.back().get(), aligned_size(plan.arena_bytes())});
     const int count = static_cast<int>(step.args.size()) + 1;
-    calls_.push_back({step.kernel.get(), step.primitive.get(true), count, first});
+    calls_.push_back({&step, step.kernel.get(), step.primitive.get(true), count, first});
     data_.reserve(step.args.size());
   }
 }
@@ -58,16 +59,21 @@ void ExecutionContext::bind(const std::vector<External>& values,
         "bind a tensor");
 }
 
+/*! \brief Of all but the scratchpad. */
+void ExecutionContext::read_addresses(const Call& call, std::vector<void*>* data) {
+  data->clear();
+  for (int i = 0; i + 1 < call.num_args; ++i) {
+    void* address = nullptr;
+    dnnl::error::wrap_c_api(dnnl_memory_get_data_handle(call.args[i].memory, &address),
+                            "read a tensor's address");
+    data->push_back(address);
+  }
+}
+
 void ExecutionContext::execute(const Call& call) {
   if (call.kernel) {
     stream_.wait();
-    data_.clear();
-    for (int i = 0; i + 1 < call.num_args; ++i) {  // but the scratchpad
-      void* data = nullptr;
-      dnnl::error::wrap_c_api(dnnl_memory_get_data_handle(call.args[i].memory, &data),
-                              "read a tensor's address");
-      data_.push_back(data);
-    }
+    read_addresses(call, &data_);
     call.kernel->run(data_.data());
     return;
   }
@@ -76,16 +82,61 @@ void ExecutionContext::execute(const Call& call) {
       "execute a primitive");
 }
 
-void ExecutionContext::run() {
-  const ThreadScope scope(threads_);
-  for (const Call& call : calls_) execute(call);
+/*! \param data Of the step's arguments. */
+void ExecutionContext::execute(const Cascade::Slice& slice, const std::vector<void*>& data) {
+  const Step& step = *calls_[slice.step].step;
+  data_ = data;
+  for (size_t i = 0; i < data.size(); ++i) {
+    char* const begin = static_cast<char*>(data[i]);
+    if (step.args[i].first == DNNL_ARG_SRC) data_[i] = begin - slice.src_begin;
+    if (step.args[i].first != DNNL_ARG_DST) continue;
+    if (slice.dropped > 0) std::memmove(begin, begin + slice.dropped, slice.kept);
+    data_[i] = begin - slice.dst_begin;
+  }
+  static_cast<const RowKernel*>(step.kernel.get())->run_rows(data_.data(), slice.first, slice.last);
+}
+
+/*! \param timed Calls what it gets with the number of a step, which does a part of it or all. */
+template <class Timed>
+void ExecutionContext::run(const Cascade& cascade, const Timed& timed) {
+  stream_.wait();
+  images_.resize(static_cast<size_t>(cascade.end - cascade.first));
+  for (size_t i = 0; i < images_.size(); ++i)
+    read_addresses(calls_[static_cast<size_t>(cascade.first) + i], &images_[i]);
+  for (const Cascade::Slice& slice : cascade.slices)
+    timed(slice.step, [&] { execute(slice, images_[slice.step - cascade.first]); });
+}
+
+template <class Timed>
+void ExecutionContext::run(const Timed& timed) {
+  const ThreadScope scope(plan_.threads());
+  const auto run_steps = [&](int first, int end) {
+    for (int step = first; step < end; ++step) timed(step, [&] { execute(calls_[step]); });
+  };
+  int next = 0;
+  for (const Cascade& cascade : plan_.cascades()) {
+    run_steps(next, cascade.first);
+    run(cascade, timed);
+    next = cascade.end;
+  }
+  run_steps(next, static_cast<int>(calls_.size()));
   stream_.wait();
 }
 
-void ExecutionContext::run_step(size_t step) {
-  const ThreadScope scope(threads_);
-  execute(calls_[step]);
-  stream_.wait();
+void ExecutionContext::run() {
+  run([](int, const auto& work) { work(); });
+}
+
+std::vector<std::chrono::duration<double>> ExecutionContext::run_timed() {
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::chrono::duration<double>> times(calls_.size());
+  run([&](int step, const auto& work) {
+    const auto start = Clock::now();
+    work();
+    stream_.wait();
+    times[step] += Clock::now() - start;
+  });
+  return times;
 }
 
 }  // namespace dnnl_byoc

@@ -5,6 +5,7 @@
 #ifndef DNNL_BYOC_ENGINE_EXECUTION_CONTEXT_H_
 #define DNNL_BYOC_ENGINE_EXECUTION_CONTEXT_H_
 
+#include <chrono>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
 #include <vector>
@@ -28,11 +29,12 @@ class ExecutionContext {
   /*! \brief Executes all steps on what was bound last. */
   void run();
 
-  /*! \brief Executes one step and returns when it is done; for the profile. */
-  void run_step(size_t step);
+  /*! \brief The same, and returns how long each step has taken; for the profile. */
+  std::vector<std::chrono::duration<double>> run_timed();
 
  private:
   struct Call {
+    const Step* step;
     const Kernel* kernel;  // or null
     const_dnnl_primitive_t primitive;
     int num_args;
@@ -53,15 +55,22 @@ class ExecutionContext {
   };
 
   static void bind(const std::vector<External>& values, const std::vector<void*>& tensors);
+  static void read_addresses(const Call& call, std::vector<void*>* data);
+  template <class Timed>
+  void run(const Timed& timed);
+  template <class Timed>
+  void run(const Cascade& cascade, const Timed& timed);
   void execute(const Call& call);
+  void execute(const Cascade::Slice& slice, const std::vector<void*>& data);
 
-  const int threads_;
+  const Plan& plan_;
   char* workspace_ = nullptr;
   dnnl::stream stream_;
   std::vector<memory> memories_;  // owns what args_ refers to
   std::vector<dnnl_exec_arg_t> args_;
   std::vector<Call> calls_;
-  std::vector<void*> data_;  // of a kernel's arguments
+  std::vector<void*> data_;                 // of a kernel's arguments
+  std::vector<std::vector<void*>> images_;  // of those of the steps of a cascade
   std::vector<Internal> internals_;
   std::vector<External> inputs_;
   std::vector<External> outputs_;

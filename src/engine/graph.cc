@@ -200,6 +200,7 @@ Tuned parse_tuned(const json& j) {
   if (j.contains("chunk")) choices.chunk = integer<memory::dim>(j.at("chunk"));
   if (choices.chunk < 0)
     throw InvalidArgument(text("graph: expected a chunk of 0 or more, got ", choices.chunk));
+  choices.cascades = j.value("cascades", false);
   for (const auto& entry : j.value("winograd", json::array())) {
     const int tile = integer<int>(entry.at(1));
     if (tile != 2 && tile != 4)

@@ -164,6 +164,7 @@ struct Choices {
   std::map<int, std::string> implementations = {};  // by number of a node: oneDNN's name
   int implementation = 0;                           // of all other nodes: which; 0 is the first
   memory::dim chunk = 0;  // images that a thread computes at once; 0: all threads, all
+  bool cascades = false;  // whether one thread does steps a few rows at a time, see cascade.h
 };
 
 /*! \brief What was found by measurement. */

@@ -50,7 +50,8 @@ std::string pack(const char* json, const DLTensor* const* constants, size_t num_
                        {"layout", data_layout_name(choices->layout)},
                        {"winograd", choices->winograd},
                        {"implementations", choices->implementations},
-                       {"chunk", choices->chunk}};
+                       {"chunk", choices->chunk},
+                       {"cascades", choices->cascades}};
   }
   const Executable executable(graph);
   const ThreadScope all(0);

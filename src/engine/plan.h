@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cascade.h"
 #include "graph.h"
 #include "kernel.h"
 #include "memory_plan.h"
@@ -112,6 +113,8 @@ class Plan {
   const std::vector<Storage>& storages() const { return storages_; }
   const std::vector<Value>& values() const { return values_; }
   const std::vector<Step>& steps() const { return steps_; }
+  /*! \brief In their order. */
+  const std::vector<Cascade>& cascades() const { return cascades_; }
   const std::vector<memory>& constants() const { return constants_; }
   const std::vector<memory::desc>& output_mds() const { return output_mds_; }
   /*! \brief The outputs as their producers leave them, before they are made row-major. */
@@ -136,6 +139,7 @@ class Plan {
   std::vector<Storage> storages_;
   std::vector<Value> values_;
   std::vector<Step> steps_;
+  std::vector<Cascade> cascades_;
   std::vector<Repack> repacks_;
   std::vector<memory> constants_;  // as repacks_ says
   std::vector<memory::desc> output_mds_, result_mds_;

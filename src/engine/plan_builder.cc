@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cascade.h"
 #include "error.h"
 #include "isa.h"
 #include "memory_plan.h"
@@ -48,6 +49,7 @@ Plan PlanBuilder::build() {
     ++node_;
   }
   bind_outputs();
+  if (choices_.cascades && on_openmp() && omp_get_max_threads() == 1) plan_cascades();
   plan_memory();
   return std::move(plan_);
 }
@@ -498,14 +500,31 @@ void PlanBuilder::bind_outputs() {
   }
 }
 
+void PlanBuilder::plan_cascades() {
+  plan_.cascades_ = find_cascades(plan_.steps_, plan_.values_, plan_.storages_);
+  for (const Cascade& cascade : plan_.cascades_)
+    for (const auto& [storage, bytes] : cascade.bytes) plan_.storages_[storage].bytes = bytes;
+}
+
 void PlanBuilder::plan_memory() {
   std::vector<Lifetime> lifetimes(plan_.storages_.size());
   for (size_t i = 0; i < lifetimes.size(); ++i)
     if (plan_.storages_[i].place == Storage::Place::arena)
       lifetimes[i].bytes = plan_.storages_[i].bytes;
+  auto cascade = plan_.cascades_.begin();
   for (size_t i = 0; i < plan_.steps_.size(); ++i) {
-    for (const auto& [arg, value] : plan_.steps_[i].args)
-      lifetimes[plan_.values_[value].storage].extend(static_cast<int>(i));
+    const int step = static_cast<int>(i);
+    if (cascade != plan_.cascades_.end() && cascade->end == step) ++cascade;
+    const bool in_cascade = cascade != plan_.cascades_.end() && cascade->first <= step;
+    for (const auto& [arg, value] : plan_.steps_[i].args) {
+      Lifetime& lifetime = lifetimes[plan_.values_[value].storage];
+      if (!in_cascade) {
+        lifetime.extend(step);
+        continue;
+      }
+      lifetime.extend(cascade->first);  // the steps of a cascade take turns
+      lifetime.extend(cascade->end - 1);
+    }
     plan_.scratchpad_bytes_ =
         std::max(plan_.scratchpad_bytes_, plan_.steps_[i].scratchpad_md().get_size());
   }

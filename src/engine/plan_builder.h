@@ -215,6 +215,7 @@ class PlanBuilder {
   void find_readers();
   void find_what_stays_in_f32();
   void bind_outputs();
+  void plan_cascades();
   void plan_memory();
   Storage& storage_of(int value) { return plan_.storages_[plan_.values_[value].storage]; }
   const Storage& storage_of(int value) const {

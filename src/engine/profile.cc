@@ -12,9 +12,7 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+using Milliseconds = std::chrono::duration<double, std::milli>;
 
 double median(std::vector<double> samples) {
   auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
@@ -65,12 +63,10 @@ void add_times(Executable* executable, int runs, json* result) {
     // Every other pass is timed as a whole: clock reads between steps would be part of it.
     const auto start = Clock::now();
     context->run();
-    totals.push_back(ms_since(start));
-    for (size_t step = 0; step < samples.size(); ++step) {
-      const auto step_start = Clock::now();
-      context->run_step(step);
-      samples[step].push_back(ms_since(step_start));
-    }
+    totals.push_back(Milliseconds(Clock::now() - start).count());
+    const auto times = context->run_timed();
+    for (size_t step = 0; step < samples.size(); ++step)
+      samples[step].push_back(Milliseconds(times[step]).count());
   }
   (*result)["ms"] = median(totals);
   for (size_t step = 0; step < samples.size(); ++step)
@@ -86,7 +82,10 @@ json describe_plan(Executable* executable, int runs) {
   for (const Step& step : plan.steps()) steps.push_back(describe(plan, step));
   const auto reorders = std::count_if(plan.steps().begin(), plan.steps().end(),
                                       [](const Step& step) { return step.kind == "reorder"; });
+  json cascades = json::array();
+  for (const Cascade& cascade : plan.cascades()) cascades.push_back({cascade.first, cascade.end});
   json result = {{"steps", steps},
+                 {"cascades", cascades},
                  {"chunks", executable->chunks()},
                  {"reorders", reorders},
                  {"arena_bytes", plan.arena_bytes()},

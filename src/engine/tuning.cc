@@ -186,6 +186,20 @@ std::vector<Choices> choose_for_nodes(const Graph& graph, const std::vector<Choi
   return chosen;
 }
 
+/*! \brief The same with cascades, whose steps are by kernels of our own; none if there are none. */
+std::optional<Choices> with_cascades(Choices choices, const Graph& graph, CandidatePool* pool) {
+  choices.cascades = true;
+  Choices own = choices;
+  own.implementations.clear();
+  const Candidate candidate(graph, own, pool);
+  const Plan& plan = candidate.plan();
+  if (plan.cascades().empty()) return std::nullopt;
+  for (const Cascade& cascade : plan.cascades())
+    for (int step = cascade.first; step < cascade.end; ++step)
+      choices.implementations.erase(plan.steps()[step].node);
+  return choices;
+}
+
 /*!
  * \brief The fastest way.
  *
@@ -209,9 +223,12 @@ std::optional<Choices> fastest(const Graph& graph, const std::vector<const void*
   if (first.time >= kTooShort) {
     const bool quick = first.time < kQuick;
     const Graph measured = measured_graph(first.choices, graph);
-    const auto chosen = choose_for_nodes(
+    auto chosen = choose_for_nodes(
         measured, quick ? in_all_layouts(first.choices.chunk) : std::vector<Choices>{first.choices},
         quick ? kImplementationsIfQuick : kImplementations, tune == dnnl_byoc_tune_all, &pool);
+    for (size_t i = 0, count = chosen.size(); i < count; ++i)
+      if (auto cascades = with_cascades(chosen[i], measured, &pool))
+        chosen.push_back(std::move(*cascades));
     if (!chosen.empty()) return fastest_of(chosen, measured, &pool);
   }
   if (first.is_alone) return std::nullopt;

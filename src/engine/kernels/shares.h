@@ -72,12 +72,28 @@ class Shares {
   Share shares_[kMostThreads];
 };
 
+/*! \brief Calls work(thread, next), of which next() is an item for it, -1 when there is none left.
+ */
+template <class Work>
+void share_items(int64_t count, int64_t threads, const Work& work) {
+  Shares shares(count, threads);
+  if (shares.threads() == 1) {  // even a team of one costs as much as some items
+    int64_t item = 0;
+    return work(0, [&] { return item < count ? item++ : -1; });
+  }
+#pragma omp parallel num_threads(shares.threads())
+  {
+    const int thread = omp_get_thread_num();
+    work(thread, [&] { return shares.next(thread); });
+  }
+}
+
 /*! \brief Calls work(item) for each. */
 template <class Work>
 void share(int64_t count, const Work& work) {
-  Shares shares(count, omp_get_max_threads());
-#pragma omp parallel num_threads(shares.threads())
-  for (int64_t item; (item = shares.next(omp_get_thread_num())) >= 0;) work(item);
+  share_items(count, omp_get_max_threads(), [&](int, const auto& next) {
+    for (int64_t item; (item = next()) >= 0;) work(item);
+  });
 }
 
 /*!
@@ -87,18 +103,15 @@ void share(int64_t count, const Work& work) {
 template <class Prepare, class Compute>
 void share_blocks(int64_t chunks, int64_t blocks, int64_t threads, const Prepare& prepare,
                   const Compute& compute) {
-  Shares shares(chunks * blocks, threads);
-#pragma omp parallel num_threads(shares.threads())
-  {
-    const int thread = omp_get_thread_num();
+  share_items(chunks * blocks, threads, [&](int thread, const auto& next) {
     int64_t prepared = -1;
-    for (int64_t item; (item = shares.next(thread)) >= 0;) {
+    for (int64_t item; (item = next()) >= 0;) {
       const int64_t chunk = item / blocks;
       if (chunk != prepared) prepare(thread, chunk);
       prepared = chunk;
       compute(thread, chunk, item % blocks);
     }
-  }
+  });
 }
 
 }  // namespace

@@ -24,7 +24,15 @@ struct Side {
 
   /*! \brief How many of src, and of what lies beyond its border, so many of dst need. */
   int64_t reach(int64_t count) const { return (count - 1) * window.stride + window.kernel; }
-  bool is_inside() const { return window.padding == 0 && reach(dst) <= src; }
+  bool is_inside() const { return window.padding <= 0 && reach(dst) - window.padding <= src; }
+
+  /*! \brief The same for so many of dst, from the one with the number `first` on. */
+  Side part(int64_t first, int64_t count) const {
+    Side side = *this;
+    side.window.padding -= first * window.stride;
+    side.dst = count;
+    return side;
+  }
 };
 
 /*! \brief What is convolved, and what becomes of the sums. */
@@ -42,16 +50,18 @@ struct Convolution {
   bool copies() const { return has_planes || !vertical.is_inside() || !horizontal.is_inside(); }
   int64_t copied_row_bytes() const { return horizontal.reach(horizontal.dst) * pixel_bytes(); }
 
-  /*! \brief The rows of an image of dst; a chunk has one at least. */
-  kernels::Parts chunks() const {
+  /*! \brief The rows of an image of dst that a chunk has at most. */
+  int64_t most_rows() const {
     const int64_t rows = dense::kMostInChunk / horizontal.dst;
-    return kernels::chunks(vertical.dst, rows < 1 ? 1 : rows,
-                           threads > batch ? threads / batch : 1);
+    return rows < 1 ? 1 : rows < vertical.dst ? rows : vertical.dst;
+  }
+  kernels::Parts chunks() const {
+    return kernels::chunks(vertical.dst, most_rows(), threads > batch ? threads / batch : 1);
   }
 
-  /*! \brief The memory that each thread works in. */
+  /*! \brief The memory that each thread works in, also for a part of the rows. */
   int64_t workspace_bytes() const {
-    return copies() ? vertical.reach(chunks().most()) * copied_row_bytes() : 0;
+    return copies() ? vertical.reach(most_rows()) * copied_row_bytes() : 0;
   }
 };
 

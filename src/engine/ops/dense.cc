@@ -169,7 +169,7 @@ std::optional<DenseConvolution> dense_convolution(const PlanBuilder& b, const No
 }
 
 DenseArguments::DenseArguments(void* const* after_src, const dense::Results& results,
-                               bool of_numbers, bool has_workspace) {
+                               bool of_numbers, bool has_workspace, int64_t pixel) {
   const auto next = [&after_src] { return *after_src++; };
   const auto floats = [&] { return static_cast<const float*>(next()); };
   constants = {next(), next(), nullptr, nullptr};
@@ -177,8 +177,8 @@ DenseArguments::DenseArguments(void* const* after_src, const dense::Results& res
     constants.factors = floats();
     constants.terms = floats();
   }
-  dst = next();
-  addend = results.adds ? next() : nullptr;
+  dst = static_cast<char*>(next()) + pixel * results.stride;
+  addend = results.adds ? static_cast<char*>(next()) + pixel * results.addend_stride : nullptr;
   workspace = has_workspace ? next() : nullptr;
 }
 

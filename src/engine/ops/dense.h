@@ -60,8 +60,9 @@ struct DenseArguments {
   const void* addend;
   void* workspace;
 
+  /*! \param pixel At which dst and the addend begin. */
   DenseArguments(void* const* after_src, const dense::Results& results, bool of_numbers,
-                 bool has_workspace);
+                 bool has_workspace, int64_t pixel = 0);
 };
 
 /*!

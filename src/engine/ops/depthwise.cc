@@ -1,6 +1,7 @@
 #include "depthwise.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,18 +38,38 @@ class DepthwiseKernel final : public Kernel {
   const depthwise::Convolution convolution_;
 };
 
-class DepthwiseOfFloatsKernel final : public Kernel {
+class DepthwiseOfFloatsKernel final : public RowKernel {
  public:
   DepthwiseOfFloatsKernel(depthwise_of_floats::Function function,
                           const depthwise_of_floats::Convolution& convolution)
       : function_(function), convolution_(convolution) {}
   const char* impl() const override { return "depthwise"; }
-  void run(void* const* data) const override {
-    const auto floats = [data](int i) { return static_cast<float*>(data[i]); };
-    function_(convolution_, floats(0), floats(1), floats(2), floats(3));
+  void run(void* const* data) const override { run(convolution_, data, 0); }
+
+  std::optional<Rows> rows() const override {
+    const kernels::Image &src = convolution_.src, &dst = convolution_.dst;
+    const auto is_in_rows = [this](const kernels::Image& image) {
+      return image.column_stride == convolution_.channel_vectors * channel_block();
+    };
+    if (convolution_.batch != 1 || !is_in_rows(src) || !is_in_rows(dst)) return std::nullopt;
+    return Rows{src.height, dst.height, convolution_.rows,
+                dst.row_stride * static_cast<int64_t>(sizeof(float))};
+  }
+  void run_rows(void* const* data, int64_t first, int64_t last) const override {
+    depthwise_of_floats::Convolution part = convolution_;
+    part.rows.padding -= first * part.rows.stride;
+    part.dst.height = last - first;
+    run(part, data, first * part.dst.row_stride);
   }
 
  private:
+  /*! \param element Of dst, the first. */
+  void run(const depthwise_of_floats::Convolution& convolution, void* const* data,
+           int64_t element) const {
+    const auto floats = [data](int i) { return static_cast<float*>(data[i]); };
+    function_(convolution, floats(0), floats(1), floats(2), floats(3) + element);
+  }
+
   const depthwise_of_floats::Function function_;
   const depthwise_of_floats::Convolution convolution_;
 };

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,18 +20,37 @@ pointwise::Function function_of(const DenseConvolution& c) {
   return c.is_of_f32() ? pointwise::avx512_function() : pointwise::avx512_bf16_function();
 }
 
-class PointwiseKernel final : public Kernel {
+class PointwiseKernel final : public RowKernel {
  public:
   PointwiseKernel(const DenseConvolution& c, const pointwise::Convolution& convolution)
-      : function_(function_of(c)), of_numbers_(c.numbers), convolution_(convolution) {}
+      : function_(function_of(c)),
+        shape_(c.dst_md.get_dims()),
+        of_numbers_(c.numbers),
+        convolution_(convolution) {}
   const char* impl() const override { return "pointwise"; }
-  void run(void* const* data) const override {
-    const DenseArguments args(data + 1, convolution_.results, of_numbers_, /*has_workspace=*/false);
-    function_(convolution_, args.constants, data[0], args.addend, args.dst);
+  void run(void* const* data) const override { run(convolution_, data, 0); }
+
+  std::optional<Rows> rows() const override {
+    if (shape_[0] != 1) return std::nullopt;
+    return Rows{shape_[2], shape_[2], {1, 1, 0}, shape_[3] * convolution_.results.stride};
+  }
+  void run_rows(void* const* data, int64_t first, int64_t last) const override {
+    pointwise::Convolution part = convolution_;
+    part.pixels = (last - first) * shape_[3];
+    run(part, data, first * shape_[3]);
   }
 
  private:
+  /*! \param pixel The first. */
+  void run(const pointwise::Convolution& convolution, void* const* data, int64_t pixel) const {
+    const DenseArguments args(data + 1, convolution.results, of_numbers_, /*has_workspace=*/false,
+                              pixel);
+    const char* src = static_cast<const char*>(data[0]) + pixel * convolution.src_stride;
+    function_(convolution, args.constants, src, args.addend, args.dst);
+  }
+
   const pointwise::Function function_;
+  const memory::dims shape_;  // of dst
   const bool of_numbers_;
   const pointwise::Convolution convolution_;
 };

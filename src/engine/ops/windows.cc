@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <memory>
+#include <optional>
 
 #include "../kernels/windows.h"
 #include "dense.h"
@@ -10,17 +11,32 @@
 namespace dnnl_byoc {
 namespace {
 
-class WindowsKernel final : public Kernel {
+class WindowsKernel final : public RowKernel {
  public:
   explicit WindowsKernel(const windows::Convolution& convolution) : convolution_(convolution) {}
   const char* impl() const override { return "windows"; }
-  void run(void* const* data) const override {
-    const DenseArguments args(data + 1, convolution_.results, /*of_numbers=*/false,
-                              convolution_.copies());
-    function_(convolution_, args.constants, data[0], args.addend, args.workspace, args.dst);
+  void run(void* const* data) const override { run(convolution_, data, 0); }
+
+  std::optional<Rows> rows() const override {
+    if (convolution_.batch != 1) return std::nullopt;
+    const windows::Side& side = convolution_.vertical;
+    return Rows{side.src, side.dst, side.window,
+                convolution_.horizontal.dst * convolution_.results.stride};
+  }
+  void run_rows(void* const* data, int64_t first, int64_t last) const override {
+    windows::Convolution part = convolution_;
+    part.vertical = part.vertical.part(first, last - first);
+    run(part, data, first * convolution_.horizontal.dst);
   }
 
  private:
+  /*! \param pixel Of dst, the first. */
+  void run(const windows::Convolution& convolution, void* const* data, int64_t pixel) const {
+    const DenseArguments args(data + 1, convolution.results, /*of_numbers=*/false,
+                              convolution_.copies(), pixel);
+    function_(convolution, args.constants, data[0], args.addend, args.workspace, args.dst);
+  }
+
   const windows::Function function_ = windows::avx512_function();
   const windows::Convolution convolution_;
 };
