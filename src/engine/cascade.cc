@@ -169,7 +169,7 @@ class Finder {
       return false;
     std::vector<Rows> all = chain.rows;
     all.push_back(*rows);
-    return Schedule(std::move(all)).bytes() <= cache_bytes() / 2;
+    return Schedule(std::move(all)).bytes() <= cache_bytes() / 4 * 3;
   }
 
   Cascade cascade(int first, int end, std::vector<Rows> rows) const {
