@@ -27,7 +27,8 @@ def profile(lib, runs: int = 0) -> dict[str, dict]:
         writes), the number of ``reorders`` among them, and the memory that the region takes:
         ``arena_bytes`` and ``scratchpad_bytes`` for each concurrent run, ``constant_bytes``, of
         which ``repacked_bytes`` are copies of the module's own constants.
-        With ``runs``, each step and the whole have ``ms``, the median time. If the batch is
+        ``cascades`` lists those steps, as ``[first, end]``, that one thread does a few rows at a
+        time. With ``runs``, each step and the whole have ``ms``, the median time. If the batch is
         computed in ``chunks``, not 1, all this is of one chunk, which one thread runs alone.
         ``threads`` is how many the last run could use; if the region ``adapts``, that may be one
         less on a crowded machine. A region with sizes that only a run knows is described as it was

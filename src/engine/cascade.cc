@@ -13,14 +13,21 @@
 namespace dnnl_byoc {
 namespace {
 
-// Of the last step, at once: our depthwise convolutions do two rows together.
-constexpr int64_t kRowsAtOnce = 2;
+// What the last step makes at once: two rows, as our depthwise convolutions do two together, or as
+// many as make it worth to take turns.
+constexpr int64_t kFewestRows = 2, kFewestBytes = 16 << 10;
 
 /*! \brief The size of the second cache. */
 size_t cache_bytes() {
   static const int64_t bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return bytes > 0 ? static_cast<size_t>(bytes) : 1 << 20;
 }
+
+/*! \brief Whether so much of what a step leaves is still there when the next comes to read it. */
+bool stays(size_t bytes) { return bytes <= cache_bytes() / 4; }
+
+/*! \brief Whether so much between the steps of a cascade leaves enough for weights. */
+bool fits(size_t bytes) { return bytes <= cache_bytes() / 4 * 3; }
 
 /*! \brief What a step may do row by row; or none. */
 std::optional<Rows> rows_of(const Step& step) {
@@ -39,10 +46,12 @@ bool have_common(const std::set<int>& a, const std::set<int>& b) {
 class Schedule {
  public:
   /*! \param rows Of its steps. */
-  explicit Schedule(std::vector<Rows> rows)
-      : rows_(std::move(rows)), done_(rows_.size()), begin_(rows_.size()), most_(rows_.size()) {
-    const int last = static_cast<int>(rows_.size()) - 1;
-    while (done_[last] < rows_[last].dst) advance(last, done_[last] + kRowsAtOnce);
+  explicit Schedule(const std::vector<Rows>& rows)
+      : rows_(rows), done_(rows.size()), begin_(rows.size()), most_(rows.size()) {
+    const int last = static_cast<int>(rows.size()) - 1;
+    const int64_t pairs = kFewestBytes / kFewestRows / std::max<int64_t>(rows[last].dst_bytes, 1);
+    const int64_t at_once = std::max<int64_t>(pairs, 1) * kFewestRows;
+    while (done_[last] < rows[last].dst) advance(last, done_[last] + at_once);
   }
 
   /*! \brief With numbers of steps that begin with 0. */
@@ -59,35 +68,38 @@ class Schedule {
  private:
   /*! \brief Does a step's rows before `end`, and before them what they need of the others'. */
   void advance(int step, int64_t end) {
-    const Rows& rows = rows_[step];
-    end = std::min(end, rows.dst);
+    end = std::min(end, rows_[step].dst);
     if (end <= done_[step]) return;
-    const kernels::WindowSide& window = rows.window;
+    const kernels::WindowSide& window = rows_[step].window;
     if (step > 0) advance(step - 1, (end - 1) * window.stride - window.padding + window.kernel);
-    const auto bytes_before = [this](int step) {
-      return static_cast<size_t>(begin_[step] * rows_[step].dst_bytes);
-    };
-    Cascade::Slice slice{step, done_[step], end, step > 0 ? bytes_before(step - 1) : 0, 0, 0, 0};
-    if (step + 1 < static_cast<int>(rows_.size())) {
-      const size_t before = bytes_before(step);
-      begin_[step] = first_needed_of(step);
-      slice.dst_begin = bytes_before(step);
-      slice.dropped = slice.dst_begin - before;
-      slice.kept = static_cast<size_t>((done_[step] - begin_[step]) * rows.dst_bytes);
-      most_[step] = std::max(most_[step], end - begin_[step]);
-    }
+    Cascade::Slice slice = {};
+    slice.step = step;
+    slice.first = done_[step];
+    slice.last = end;
+    if (step > 0) slice.src_begin = bytes_before(step - 1);
+    if (step + 1 < static_cast<int>(rows_.size())) make_room(end, &slice);
     done_[step] = end;
     slices_.push_back(slice);
   }
 
-  /*! \brief The first of what a step has done that the next still needs. */
-  int64_t first_needed_of(int step) const {
+  /*! \brief Between a step and the next: what is not needed any more goes. */
+  void make_room(int64_t end, Cascade::Slice* slice) {
+    const int step = slice->step;
     const kernels::WindowSide& window = rows_[step + 1].window;
     const int64_t needed = done_[step + 1] * window.stride - window.padding;
-    return std::clamp(needed, begin_[step], done_[step]);
+    const size_t before = bytes_before(step);
+    begin_[step] = std::clamp(needed, begin_[step], done_[step]);
+    slice->dst_begin = bytes_before(step);
+    slice->dropped = slice->dst_begin - before;
+    slice->kept = static_cast<size_t>((done_[step] - begin_[step]) * rows_[step].dst_bytes);
+    most_[step] = std::max(most_[step], end - begin_[step]);
   }
 
-  const std::vector<Rows> rows_;
+  size_t bytes_before(int step) const {
+    return static_cast<size_t>(begin_[step] * rows_[step].dst_bytes);
+  }
+
+  std::vector<Rows> rows_;
   std::vector<int64_t> done_;   // rows, by step
   std::vector<int64_t> begin_;  // the first row that there is still
   std::vector<int64_t> most_;   // rows that there are at once
@@ -109,18 +121,20 @@ class Finder {
     const int count = static_cast<int>(steps_.size());
     for (int first = 0, end; first < count; first = end) {
       Chain chain;
-      for (end = first; end < count && can_follow(end, chain); ++end) add(end, &chain);
-      if (end > first + 1) cascades.push_back(cascade(first, end, std::move(chain.rows)));
+      for (end = first; end < count && extend(&chain, end); ++end) continue;
+      if (end > first + 1) cascades.push_back(cascade(first, chain));
       end = std::max(end, first + 1);
     }
     return cascades;
   }
 
  private:
-  /*! \brief Steps that may become a cascade, and the storages that they use. */
+  /*! \brief Steps that may become a cascade. */
   struct Chain {
-    std::vector<Rows> rows;  // by step
-    std::set<int> used, written;
+    std::vector<Rows> rows;            // by step
+    std::set<int> used, written;       // storages
+    std::vector<int> between;          // by step but the last, the storage for what it leaves
+    std::optional<Schedule> schedule;  // of more than one step
   };
 
   std::set<int> used_by(int step) const {
@@ -136,12 +150,6 @@ class Finder {
     return written;
   }
 
-  void add(int step, Chain* chain) const {
-    chain->rows.push_back(*rows_of(steps_[step]));
-    chain->used.merge(used_by(step));
-    chain->written.merge(written_by(step));
-  }
-
   /*! \brief The memory in which the step before leaves an image to this one alone; or -1. */
   int between(int step) const {
     const Uses alone = {{step - 1, DNNL_ARG_DST}, {step, DNNL_ARG_SRC}};
@@ -150,34 +158,43 @@ class Finder {
       const Storage& memory = storages_[storage];
       if (arg == DNNL_ARG_SRC && memory.place == Storage::Place::arena && !memory.joint &&
           uses_[storage] == alone && memory.bytes == values_[value].md.get_size())
-        return storage;
+        return storage;  // so large that no view of it has other rows, if there are as many
     }
     return -1;
   }
 
-  bool can_follow(int step, const Chain& chain) const {
+  /*! \brief Adds a step, if it can follow. */
+  bool extend(Chain* chain, int step) const {
     const auto rows = rows_of(steps_[step]);
-    if (!rows || chain.rows.empty()) return rows.has_value();
-    const int memory = between(step);
-    if (memory < 0 || rows->src != chain.rows.back().dst ||
-        storages_[memory].bytes <= cache_bytes() / 4)
-      return false;
-    // Of all else, nobody may have overwritten a part that another reads.
-    std::set<int> written = chain.written;
-    written.erase(memory);
-    if (have_common(used_by(step), written) || have_common(written_by(step), chain.used))
-      return false;
-    std::vector<Rows> all = chain.rows;
+    if (!rows) return false;
+    const std::set<int> used = used_by(step), written = written_by(step);
+    std::vector<Rows> all = chain->rows;
     all.push_back(*rows);
-    return Schedule(std::move(all)).bytes() <= cache_bytes() / 4 * 3;
+    if (!chain->rows.empty()) {
+      const int memory = between(step);
+      if (memory < 0 || rows->src != chain->rows.back().dst || stays(storages_[memory].bytes))
+        return false;
+      // Of all else, nobody may have overwritten a part that another reads.
+      std::set<int> others = chain->written;
+      others.erase(memory);
+      if (have_common(used, others) || have_common(written, chain->used)) return false;
+      Schedule schedule(all);
+      if (!fits(schedule.bytes())) return false;
+      chain->schedule = std::move(schedule);
+      chain->between.push_back(memory);
+    }
+    chain->rows = std::move(all);
+    chain->used.insert(used.begin(), used.end());
+    chain->written.insert(written.begin(), written.end());
+    return true;
   }
 
-  Cascade cascade(int first, int end, std::vector<Rows> rows) const {
-    const Schedule schedule(std::move(rows));
-    Cascade found{first, end, schedule.slices(), {}};
+  static Cascade cascade(int first, const Chain& chain) {
+    const Schedule& schedule = *chain.schedule;
+    Cascade found{first, first + static_cast<int>(chain.rows.size()), schedule.slices(), {}};
     for (Cascade::Slice& slice : found.slices) slice.step += first;
-    for (int step = first + 1; step < end; ++step)
-      found.bytes[between(step)] = schedule.bytes(step - 1 - first);
+    for (size_t i = 0; i < chain.between.size(); ++i)
+      found.bytes[chain.between[i]] = schedule.bytes(static_cast<int>(i));
     return found;
   }
 

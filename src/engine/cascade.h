@@ -22,15 +22,15 @@ struct Storage;
 struct Value;
 
 struct Cascade {
-  /*! \brief A few rows of what a step writes; all offsets and sizes are in bytes. */
+  /*! \brief A few rows of what a step writes. */
   struct Slice {
     int step;             // of the plan
     int64_t first, last;  // rows of dst, from first to last - 1
-    // From the first row of the image to the one that lies first in its memory.
-    size_t src_begin, dst_begin;
-    // At the beginning of dst's memory, what is not needed any more; behind it, what still is, and
-    // moves there first.
+    // Of the memory for dst, before the step runs: so many bytes at the beginning are not needed
+    // any more, so many behind them still are, and move there.
     size_t dropped, kept;
+    // At which byte of the image the memory for a part of it begins then.
+    size_t src_begin, dst_begin;
   };
 
   int first, end;  // steps, without `end`

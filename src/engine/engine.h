@@ -90,6 +90,7 @@ DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_pack(const char* json, const DLTensor
  * A dynamic graph is compiled once for each set of input shapes, as long as its plan is among the
  * DNNL_BYOC_PLANS (by default 64) that were used last. All plans share constants and memory.
  * \param inputs In the order of the graph's "inputs"; compact and on the CPU; never written to.
+ * They do not overlap with outputs, of which a part may be written before an input is read.
  * \param outputs In the order of the graph's "outputs"; written in place, without a copy.
  */
 DNNL_BYOC_API dnnl_byoc_status_t dnnl_byoc_run(dnnl_byoc_engine_t engine,

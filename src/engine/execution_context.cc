@@ -89,9 +89,10 @@ void ExecutionContext::execute(const Cascade::Slice& slice, const std::vector<vo
   for (size_t i = 0; i < data.size(); ++i) {
     char* const begin = static_cast<char*>(data[i]);
     if (step.args[i].first == DNNL_ARG_SRC) data_[i] = begin - slice.src_begin;
-    if (step.args[i].first != DNNL_ARG_DST) continue;
-    if (slice.dropped > 0) std::memmove(begin, begin + slice.dropped, slice.kept);
-    data_[i] = begin - slice.dst_begin;
+    if (step.args[i].first == DNNL_ARG_DST) {
+      if (slice.dropped > 0) std::memmove(begin, begin + slice.dropped, slice.kept);
+      data_[i] = begin - slice.dst_begin;
+    }
   }
   static_cast<const RowKernel*>(step.kernel.get())->run_rows(data_.data(), slice.first, slice.last);
 }
@@ -100,11 +101,11 @@ void ExecutionContext::execute(const Cascade::Slice& slice, const std::vector<vo
 template <class Timed>
 void ExecutionContext::run(const Cascade& cascade, const Timed& timed) {
   stream_.wait();
-  images_.resize(static_cast<size_t>(cascade.end - cascade.first));
-  for (size_t i = 0; i < images_.size(); ++i)
-    read_addresses(calls_[static_cast<size_t>(cascade.first) + i], &images_[i]);
+  addresses_.resize(calls_.size());
+  for (int step = cascade.first; step < cascade.end; ++step)
+    read_addresses(calls_[step], &addresses_[step]);
   for (const Cascade::Slice& slice : cascade.slices)
-    timed(slice.step, [&] { execute(slice, images_[slice.step - cascade.first]); });
+    timed(slice.step, [&] { execute(slice, addresses_[slice.step]); });
 }
 
 template <class Timed>

@@ -69,8 +69,8 @@ class ExecutionContext {
   std::vector<memory> memories_;  // owns what args_ refers to
   std::vector<dnnl_exec_arg_t> args_;
   std::vector<Call> calls_;
-  std::vector<void*> data_;                 // of a kernel's arguments
-  std::vector<std::vector<void*>> images_;  // of those of the steps of a cascade
+  std::vector<void*> data_;                    // of a kernel's arguments
+  std::vector<std::vector<void*>> addresses_;  // by step of a cascade, of its arguments
   std::vector<Internal> internals_;
   std::vector<External> inputs_;
   std::vector<External> outputs_;

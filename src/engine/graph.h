@@ -17,12 +17,13 @@
  *                for which oneDNN has no fast implementation otherwise; on a processor without
  *                instructions for it, all nodes]
  *
- *   ["tuned"     {"isa", "layout"[, "winograd"][, "implementations"][, "chunk"]}: what was fastest
- *                where oneDNN uses that instruction set: the convolutions' layout, a DataLayout;
- *                [node, tile] for each that is faster by Winograd's algorithm; [node, name] for
- *                each node for which another of oneDNN's implementations is faster than the first;
- * how many images of the batch a thread computes at once, 0 if all threads compute all of them;
- * dnnl_byoc_pack() measures it]
+ *   ["tuned"     {"isa", "layout"[, "winograd"][, "implementations"][, "chunk"][, "cascades"]}:
+ *                what was fastest where oneDNN uses that instruction set: the convolutions' layout,
+ *                a DataLayout; [node, tile] for each that is faster by Winograd's algorithm; [node,
+ *                name] for each node for which another of oneDNN's implementations is faster than
+ *                the first; how many images of the batch a thread computes at once, 0 if all
+ *                threads compute all of them; whether one thread does steps a few rows at a time,
+ *                see cascade.h. dnnl_byoc_pack() measures it]
  *
  * A tensor is {"id", "dtype", "shape"}: id is a small integer, unique in the graph; dtype one of
  * oneDNN's "f32", "bf16", "f16", "s32", "s8", "u8"; the data is row-major. A size of an input may

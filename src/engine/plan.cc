@@ -61,6 +61,12 @@ DataLayout Plan::common_layout() const {
       ->first;
 }
 
+std::pair<int, int> Plan::turn_of(int step) const {
+  for (const Cascade& cascade : cascades_)
+    if (cascade.first <= step && step < cascade.end) return {cascade.first, cascade.end - 1};
+  return {step, step};
+}
+
 size_t Plan::reordered_bytes() const {
   size_t bytes = 0;
   for (const Step& step : steps_)

@@ -132,6 +132,8 @@ class Plan {
   static Plan compile(const Graph& graph, Mode mode, const Choices* choices);
   /*! \brief The layout in which the convolutions write most bytes; `any` if there are none. */
   DataLayout common_layout() const;
+  /*! \brief The first and the last of the steps that are done at the same time as one. */
+  std::pair<int, int> turn_of(int step) const;
   /*! \brief How many bytes the reorders write in a run. */
   size_t reordered_bytes() const;
 

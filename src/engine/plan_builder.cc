@@ -511,19 +511,11 @@ void PlanBuilder::plan_memory() {
   for (size_t i = 0; i < lifetimes.size(); ++i)
     if (plan_.storages_[i].place == Storage::Place::arena)
       lifetimes[i].bytes = plan_.storages_[i].bytes;
-  auto cascade = plan_.cascades_.begin();
   for (size_t i = 0; i < plan_.steps_.size(); ++i) {
-    const int step = static_cast<int>(i);
-    if (cascade != plan_.cascades_.end() && cascade->end == step) ++cascade;
-    const bool in_cascade = cascade != plan_.cascades_.end() && cascade->first <= step;
+    const auto [first, last] = plan_.turn_of(static_cast<int>(i));
     for (const auto& [arg, value] : plan_.steps_[i].args) {
-      Lifetime& lifetime = lifetimes[plan_.values_[value].storage];
-      if (!in_cascade) {
-        lifetime.extend(step);
-        continue;
-      }
-      lifetime.extend(cascade->first);  // the steps of a cascade take turns
-      lifetime.extend(cascade->end - 1);
+      lifetimes[plan_.values_[value].storage].extend(first);
+      lifetimes[plan_.values_[value].storage].extend(last);
     }
     plan_.scratchpad_bytes_ =
         std::max(plan_.scratchpad_bytes_, plan_.steps_[i].scratchpad_md().get_size());

@@ -186,7 +186,11 @@ std::vector<Choices> choose_for_nodes(const Graph& graph, const std::vector<Choi
   return chosen;
 }
 
-/*! \brief The same with cascades, whose steps are by kernels of our own; none if there are none. */
+/*!
+ * \brief The same with cascades; none if there are none.
+ *
+ * Their steps get kernels of our own, whatever was faster for each alone.
+ */
 std::optional<Choices> with_cascades(Choices choices, const Graph& graph, CandidatePool* pool) {
   choices.cascades = true;
   Choices own = choices;

@@ -59,9 +59,10 @@ struct Convolution {
     return kernels::chunks(vertical.dst, most_rows(), threads > batch ? threads / batch : 1);
   }
 
-  /*! \brief The memory that each thread works in, also for a part of the rows. */
+  /*! \brief The memory that each thread works in; that of a single one is for any part, too. */
   int64_t workspace_bytes() const {
-    return copies() ? vertical.reach(most_rows()) * copied_row_bytes() : 0;
+    const int64_t rows = threads > 1 ? chunks().most() : most_rows();
+    return copies() ? vertical.reach(rows) * copied_row_bytes() : 0;
   }
 };
 
