@@ -72,27 +72,21 @@ class Shares {
   Share shares_[kMostThreads];
 };
 
-/*! \brief Calls work(thread, next), of which next() is an item for it, -1 when there is none left.
- */
+/*! \brief Calls work(thread) on each; a team of one would cost as much as some items. */
 template <class Work>
-void share_items(int64_t count, int64_t threads, const Work& work) {
-  Shares shares(count, threads);
-  if (shares.threads() == 1) {  // even a team of one costs as much as some items
-    int64_t item = 0;
-    return work(0, [&] { return item < count ? item++ : -1; });
-  }
+void on_threads(const Shares& shares, const Work& work) {
+  if (shares.threads() == 1) return work(0);
 #pragma omp parallel num_threads(shares.threads())
-  {
-    const int thread = omp_get_thread_num();
-    work(thread, [&] { return shares.next(thread); });
-  }
+  work(omp_get_thread_num());
 }
 
 /*! \brief Calls work(item) for each. */
 template <class Work>
 void share(int64_t count, const Work& work) {
-  share_items(count, omp_get_max_threads(), [&](int, const auto& next) {
-    for (int64_t item; (item = next()) >= 0;) work(item);
+  Shares shares(count, omp_get_max_threads());
+  // Compiled once, with `work` in it, not for one thread and for several.
+  on_threads(shares, [&](int thread) __attribute__((noinline)) {
+    for (int64_t item; (item = shares.next(thread)) >= 0;) work(item);
   });
 }
 
@@ -103,9 +97,10 @@ void share(int64_t count, const Work& work) {
 template <class Prepare, class Compute>
 void share_blocks(int64_t chunks, int64_t blocks, int64_t threads, const Prepare& prepare,
                   const Compute& compute) {
-  share_items(chunks * blocks, threads, [&](int thread, const auto& next) {
+  Shares shares(chunks * blocks, threads);
+  on_threads(shares, [&](int thread) __attribute__((noinline)) {
     int64_t prepared = -1;
-    for (int64_t item; (item = next()) >= 0;) {
+    for (int64_t item; (item = shares.next(thread)) >= 0;) {
       const int64_t chunk = item / blocks;
       if (chunk != prepared) prepare(thread, chunk);
       prepared = chunk;
