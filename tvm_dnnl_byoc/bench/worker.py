@@ -93,7 +93,8 @@ class Worker:
         return reply | {"max_error": self._compare(directory)}
 
     def warm_up(self, runs: int) -> dict:
-        """Untimed inferences."""
+        """Untimed inferences, and before them all that would leave others' data in the caches."""
+        gc.collect()
         for _ in range(runs):
             self._network.run()
         return {}
@@ -102,7 +103,6 @@ class Worker:
         """Time each of `runs` inferences, from `start_at` on the system's monotonic clock (s)."""
         run, clock = self._network.run, time.perf_counter
         seconds = []
-        gc.collect()
         gc.disable()
         time.sleep(max(0.0, start_at - time.monotonic()))
         cpu_begin = time.process_time()
