@@ -54,10 +54,8 @@ class Runner:
     def __init__(self, settings: Settings, progress: Progress):
         self._settings = settings
         self._progress = progress
-        profiled = settings.sum_of_steps and "dnnl" in settings.backends
-        builds = len(settings.backends) + profiled
-        turns = settings.rounds * len(settings.backends)
-        progress.expect(len(settings.models) * (1 + builds + turns))
+        turns = len(settings.backends) * (1 + settings.rounds)
+        progress.expect(len(settings.models) * (1 + turns))
 
     def run(self) -> list[ModelResult]:
         """Measure every model; a failure is recorded and ends only what depends on it."""
@@ -87,10 +85,8 @@ class Runner:
 
             teams = [self._build(result, name, directory, stack) for name in settings.backends]
             result.backends = [team.result for team in teams]
-            profiler = None
             if settings.sum_of_steps and result.find("dnnl"):
                 result.steps = StepResult()
-                profiler = self._start_profiler(model, directory, stack, result.steps)
             busy = stack.enter_context(BusyProcesses(settings.busy))
 
             for turn in range(settings.rounds):
@@ -103,8 +99,8 @@ class Runner:
                         continue
                     self._progress.step(f"{model}: round {turn + 1} of {settings.rounds}, {name}")
                     self._measure(team, busy)
-                    if profiler and name == "dnnl":
-                        self._profile(profiler, result.steps)
+                    if result.steps and name == "dnnl":
+                        self._profile(team, result.steps)
         return result
 
     def _check_memory(self, error: WorkerError, batch_size: int) -> None:
@@ -189,29 +185,6 @@ class Runner:
         result.max_error = max(result.max_error, reply.pop("max_error"))
         return Deployment(**reply)
 
-    def _start_profiler(
-        self, model: str, directory: Path, stack: ExitStack, result: StepResult
-    ) -> WorkerProcess | None:
-        """A dnnl worker of its own: profiling would disturb the timed one.
-
-        It loads what that one has exported, for another build might choose otherwise.
-        """
-        self._progress.step(f"{model}: loading backend dnnl for the sum of steps")
-        worker = stack.enter_context(self._start(directory / "profile.log", 0))
-        try:
-            worker.call(
-                "deploy",
-                backend="dnnl",
-                directory=str(directory),
-                folder=str(directory / "dnnl"),
-                options=self._build_options(directory),
-                runs=1,
-            )
-        except WorkerError as error:
-            result.error = str(error)
-            return None
-        return worker
-
     def _measure(self, team: _Team, busy: BusyProcesses) -> None:
         settings, result = self._settings, team.result
         time.sleep(_SETTLE_SECONDS)
@@ -232,14 +205,13 @@ class Runner:
         result.rounds.append([reply["seconds"] for reply in replies])
         result.foreign_load.append(load.since(sum(reply["cpu_seconds"] for reply in replies)))
 
-    def _profile(self, profiler: WorkerProcess, result: StepResult) -> None:
-        if result.error is not None:
+    def _profile(self, team: _Team, result: StepResult) -> None:
+        """Time the steps in the process that was just timed, for no other has its memory."""
+        if team.result.error is not None or result.error is not None:
             return
-        time.sleep(_SETTLE_SECONDS)
         runs = min(_PROFILED_RUNS_PER_ROUND, self._settings.runs_per_round)
         try:
-            profiler.call("warm_up", runs=self._settings.warmup)
-            regions = profiler.call("profile", runs=runs)["regions"]
+            regions = team.workers[0].call("profile", runs=runs)["regions"]
             result.rounds.append(sum_of_steps(regions, runs))
         except (WorkerError, ValueError) as error:
             result.error = str(error)
